@@ -1,0 +1,75 @@
+//! Floor 3, bench-suite. Owns the isolation of runs: each one is a process of its own.
+//! May touch processes and the environment.
+//!
+//! The process is the unit of replication: no run inherits another one's heap, participant lists, idle records or
+//! garbage, and a scheme that crashes fails its run instead of ending the program. It is also the only way to force a
+//! rung, which is chosen once per process. The parent starts itself with a hidden subcommand and one [`Job`] as JSON;
+//! the child prints one record. A run that hangs is ended by an alarm in the child, so that the parent can wait
+//! without waking up.
+
+use super::job::Job;
+use crate::report::record::{Record, Status};
+use crate::schemes::About;
+use crate::trouble::Trouble;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// The hidden subcommand.
+pub(crate) const SUBCOMMAND: &str = "run-one";
+
+/// The variable that forces a rung.
+pub(crate) const RUNG_VARIABLE: &str = "HP_BARRIER";
+
+/// Runs `job` in a child process and returns its record.
+pub(crate) fn run(job: &Job, about: &About) -> Result<Record, Trouble> {
+    let program = std::env::current_exe()
+        .map_err(|error| Trouble::Environment(format!("cannot find this program to start it again: {error}")))?;
+    let encoded = serde_json::to_string(job).expect("a job is plain data");
+    let mut command = Command::new(program);
+    command.arg(SUBCOMMAND).arg(encoded).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(rung) = about.rung {
+        command.env(RUNG_VARIABLE, rung);
+    }
+    let output = command.output().map_err(|error| Trouble::Environment(format!("cannot start a child process: {error}")))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last_words = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
+    if output.status.success() {
+        return serde_json::from_slice(&output.stdout).map_err(|error| {
+            Trouble::Environment(format!("the child process for {} gave no record: {error}", job.variant))
+        });
+    }
+    if output.status.code() == Some(3) {
+        let why = last_words.strip_prefix("hpbench: ").unwrap_or(last_words);
+        return Err(Trouble::Environment(why.to_owned()));
+    }
+    let mut record = Record::empty(job);
+    record.status = Status::Failed;
+    record.note = format!("{}; {last_words}", ending(output.status));
+    Ok(record)
+}
+
+/// How a process ended, in words.
+fn ending(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        match status.signal() {
+            Some(libc::SIGALRM) => return "the run did not finish in time".to_owned(),
+            Some(signal) => return format!("the run was killed by signal {signal}"),
+            None => {}
+        }
+    }
+    format!("the run ended with {status}")
+}
+
+/// In the child: die of an alarm when the run takes far longer than it should.
+pub(crate) fn set_alarm(job: &Job) {
+    let limit = job.time + job.warmup;
+    let seconds = 60 + limit.as_secs() + job.threads as u64 / 20;
+    #[cfg(unix)]
+    // SAFETY: `alarm` takes a number and touches no memory; the default action of its signal ends the process.
+    unsafe {
+        libc::alarm(u32::try_from(seconds).unwrap_or(u32::MAX));
+    }
+    #[cfg(not(unix))]
+    let _ = seconds;
+}

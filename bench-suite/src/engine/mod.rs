@@ -1,0 +1,8 @@
+//! Floor 3, bench-suite. Owns how runs are planned, started, timed and isolated.
+//! May touch the operating system; knows schemes only through the workloads that it is handed.
+
+pub(crate) mod child;
+pub(crate) mod crew;
+pub(crate) mod job;
+pub(crate) mod pin;
+pub(crate) mod plan;

@@ -1,0 +1,9 @@
+//! Floor 3, bench-suite. Owns everything that leaves the program: records, tables, files, plots.
+//! May touch files and terminals; knows nothing of how a run is made.
+
+pub(crate) mod human;
+pub(crate) mod record;
+pub(crate) mod sink;
+pub(crate) mod stats;
+pub(crate) mod svg;
+pub(crate) mod table;

@@ -1,0 +1,57 @@
+//! Floor 3, bench-suite. Owns the hidden variant `broken`, the negative control of the correctness gate.
+//! Touches only the object.
+//!
+//! It "frees" the old object at once whoever reads it: it poisons it, but keeps the memory in a pool of its own, so
+//! that the reader's look at a dead object is no undefined behaviour. Refused unless `HPBENCH_ALLOW_BROKEN=1`.
+
+use super::{About, Object, Scheme};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const POOL: usize = 4;
+
+/// A pool of objects of which one is published.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pool: [Object; POOL],
+    published: AtomicUsize,
+}
+
+/// Whether the environment asks for the negative control.
+pub(crate) fn allowed() -> bool {
+    std::env::var_os("HPBENCH_ALLOW_BROKEN").is_some_and(|value| value == "1")
+}
+
+impl Scheme for Broken {
+    const ABOUT: About = About {
+        hidden: true,
+        ..About::new("broken", "frees while readers look: the run must fail", "none")
+    };
+
+    type Reader<'a> = ();
+
+    fn new(first: Object) -> Self {
+        let pool = std::array::from_fn(|i| Object::new(i as u64, None));
+        drop(first);
+        Broken { pool, published: AtomicUsize::new(0) }
+    }
+
+    fn reader(&self) {}
+
+    #[inline]
+    fn read(&self, reader: &mut ()) -> bool {
+        self.hold(reader, || (0..64).for_each(|_| std::hint::spin_loop()))
+    }
+
+    fn hold(&self, _: &mut (), inside: impl FnOnce()) -> bool {
+        let object = &self.pool[self.published.load(Ordering::Acquire) % POOL];
+        inside();
+        object.is_alive()
+    }
+
+    fn write(&self, object: Object) {
+        drop(object);
+        let old = self.published.fetch_add(1, Ordering::AcqRel);
+        self.pool[(old + 2) % POOL].revive();
+        self.pool[old % POOL].poison();
+    }
+}

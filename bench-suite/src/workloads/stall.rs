@@ -1,0 +1,82 @@
+//! Floor 3, bench-suite. Owns the workload `stall`: a reader parks inside protection while writers retire.
+//! May touch a scheme through its trait, and the crew.
+//!
+//! The objects count themselves (constructor and destructor), so waiting objects are counted the same way for every
+//! scheme: alive, minus the one in the cell. Writers sample after each batch of writes; `peak_unreclaimed` is the
+//! largest sample from the start of the warm-up on, `final_unreclaimed` what waits at the end with the reader still
+//! inside, `released_unreclaimed` what is left when the reader and the writers have gone and the scheme was asked to
+//! flush. Where the scheme documents a bound it is reported beside. The reader looks at its object once more before
+//! it leaves.
+
+use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Tally, Worker};
+use crate::engine::job::Job;
+use crate::report::record::Record;
+use crate::schemes::{Census, Object, Scheme};
+use std::time::{Duration, Instant};
+
+/// A run ends early when more objects than this wait: what grows without bound need not fill the memory to prove it.
+const CAP: i64 = 2_000_000;
+
+/// One parked reader and `job.writers` writers.
+pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
+    let census = Census::leak();
+    let cell = S::new(Object::new(0, Some(census)));
+    let mut workers: Vec<Worker<'_>> = vec![parked(&cell)];
+    workers.extend((0..job.writers).map(|_| writer(&cell, census)));
+    let mut last = 0;
+    let (tallies, early) = crew::run(job, workers, || {
+        // Writers have been told to stop; let those finish that do not wait for the reader.
+        std::thread::sleep(Duration::from_millis(2));
+        last = census.living();
+    })?;
+    let rate = Rate::of(&tallies[1..]).expect("there is at least one writer");
+    let bound = cell.bound();
+    cell.flush();
+    let after = census.living();
+    let mut record = Record::empty(job);
+    super::fill(&mut record, &rate, job.writers);
+    let waiting = |living: i64| (living - 1).max(0);
+    let peak = waiting(census.peak().max(last));
+    record.set("peak_unreclaimed", peak);
+    record.set("final_unreclaimed", waiting(last));
+    record.set("released_unreclaimed", waiting(after));
+    if let Some(bound) = bound {
+        // The bound does not count protected objects (one here) nor those on their way into a retire (one a writer).
+        let limit = bound as i64 + 1 + job.writers as i64;
+        record.set("pending_bound", bound);
+        record.set("within_bound", peak <= limit);
+        if peak > limit {
+            record.remark("above the documented bound");
+        }
+    }
+    if let Some(why) = early {
+        record.remark(&why);
+    }
+    record.judge(tallies[0].bad);
+    Ok(record)
+}
+
+fn parked<S: Scheme>(cell: &S) -> Worker<'_> {
+    Box::new(move |pace: &Pace| {
+        let mut state = cell.reader();
+        let alive = cell.hold(&mut state, || pace.park());
+        let now = Instant::now();
+        Tally { ops: 0, bad: u64::from(!alive), start: now, stop: now }
+    })
+}
+
+fn writer<'a, S: Scheme>(cell: &'a S, census: &'static Census) -> Worker<'a> {
+    Box::new(move |pace: &Pace| {
+        let mut serial = 0;
+        pace.measure(|| {
+            for _ in 0..BATCH {
+                serial += 1;
+                cell.write(Object::new(serial, Some(census)));
+            }
+            if census.sample() > CAP {
+                pace.end_early(&format!("ended early: more than {CAP} objects wait"));
+            }
+            0
+        })
+    })
+}

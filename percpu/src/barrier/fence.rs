@@ -1,0 +1,18 @@
+//! The rung that needs nothing: a sequentially consistent fence on each side.
+//!
+//! Floor 1 (`percpu`); touches nothing.
+
+use crate::sync::atomic::{Ordering, fence};
+
+/// SeqCst: pairs with `heavy`; one of the two sees the other's stores.
+#[inline(always)]
+pub(super) fn light() {
+    fence(Ordering::SeqCst);
+}
+
+/// SeqCst: pairs with `light`.
+#[cfg_attr(loom, allow(dead_code))]
+#[inline]
+pub(super) fn heavy() {
+    fence(Ordering::SeqCst);
+}

@@ -1,0 +1,85 @@
+//! Sections where there are none: every one misses, callers go portable.
+//!
+//! Floor 1 (`percpu`); touches nothing.
+
+use super::{Claimed, Miss, NO_INDEX};
+use crate::line::Line;
+use crate::sync::atomic::AtomicUsize;
+
+pub(super) const AVAILABLE: bool = false;
+
+#[inline(always)]
+pub(super) unsafe fn claim_and_load(_: *const Line, _: *const *mut ()) -> Claimed {
+    Claimed {
+        slot: core::ptr::null(),
+        value: core::ptr::without_provenance_mut(1),
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn search_and_load(
+    _: *const Line,
+    _: usize,
+    _: usize,
+    _: usize,
+    _: *const *mut (),
+    _: usize,
+) -> Result<(*const AtomicUsize, *mut ()), Miss> {
+    Err(Miss::Unregistered)
+}
+
+#[inline(always)]
+pub(super) unsafe fn load_into(
+    _: *const *mut (),
+    _: &AtomicUsize,
+    _: usize,
+) -> Result<*mut (), Miss> {
+    Err(Miss::Unregistered)
+}
+
+#[inline(always)]
+pub(super) unsafe fn claim(
+    _: *const Line,
+    _: usize,
+    _: usize,
+    _: usize,
+    _: usize,
+) -> Result<*const AtomicUsize, Miss> {
+    Err(Miss::Unregistered)
+}
+
+#[inline(always)]
+pub(super) unsafe fn load_and_add(
+    _: *const usize,
+    _: *const Line,
+    _: usize,
+    _: usize,
+) -> Result<usize, Miss> {
+    Err(Miss::Unregistered)
+}
+
+#[inline(always)]
+pub(super) unsafe fn check_and_add(
+    _: *const usize,
+    _: usize,
+    _: *const Line,
+    _: usize,
+    _: usize,
+    _: usize,
+) -> Result<(), Miss> {
+    Err(Miss::Unregistered)
+}
+
+#[inline(always)]
+pub(super) fn index_hint() -> usize {
+    NO_INDEX
+}
+
+/// Nothing to enable: the rseq rung is never chosen in this build.
+pub(crate) fn enable(_: isize, _: isize) {}
+
+/// No area, no registration.
+#[cfg(target_os = "linux")]
+pub(crate) fn cpu_id_at(_: isize) -> i32 {
+    -1
+}

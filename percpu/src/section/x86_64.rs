@@ -1,0 +1,533 @@
+//! Sections as restartable sequences in inline assembly.
+//!
+//! Floor 1 (`percpu`). Owns `AREA`, the place of the rseq area relative to the
+//! thread pointer. Writes nothing of the kernel's but `rseq_cs`.
+//!
+//! # Shape of every section
+//!
+//! ```text
+//! arm:    area.rseq_cs = &descriptor
+//! start:  if area.cpu_id < 0 goto unregistered     (a thread that is not registered never stores)
+//!         line = lines + area.index * 128          (if area.index < count, else unregistered)
+//!         … tests and loads; any miss jumps out …
+//!         store                                    (the commit, last instruction of the range)
+//! end:
+//! abort:  (behind the signature) report Restarted
+//! ```
+//!
+//! `rseq_cs` stays armed after a section; the kernel clears it when it next
+//! looks and finds the instruction pointer outside. The descriptor must
+//! therefore stay mapped: `rung` pins the image that holds this code.
+//!
+//! ABI facts: `struct rseq` has `cpu_id` at byte 4, `rseq_cs` at 8, `mm_cid`
+//! at 24; the signature before an abort handler on x86 is 0x53053053, encoded
+//! as the operand of an undefined instruction (Linux uapi `rseq.h`, glibc
+//! `sys/rseq.h`).
+
+use super::{Claimed, Miss, NO_INDEX};
+use crate::line::{Line, MAX_LINES, STRIDE, WORDS};
+use crate::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use core::arch::asm;
+
+pub(super) const AVAILABLE: bool = true;
+
+/// Where the rseq area lies. Zero until the rseq rung is chosen, so that one
+/// test sends every section of a process without it to the portable path.
+struct Area {
+    /// Thread pointer → `struct rseq`.
+    offset: AtomicIsize,
+    /// Thread pointer → the field that indexes lines (`mm_cid` or `cpu_id`).
+    index: AtomicIsize,
+}
+
+static AREA: Area = Area {
+    offset: AtomicIsize::new(0),
+    index: AtomicIsize::new(0),
+};
+
+/// Switches sections on, for the whole process and for ever.
+pub(crate) fn enable(offset: isize, index: isize) {
+    // Relaxed: published by the Release store below.
+    AREA.index.store(index, Ordering::Relaxed);
+    // Release: pairs with the Acquire load in `area`.
+    AREA.offset.store(offset, Ordering::Release);
+}
+
+/// The two offsets, or `None` while sections are off.
+#[inline(always)]
+fn area() -> Option<(isize, isize)> {
+    // Acquire: pairs with the Release store in `enable`; a reader that sees
+    // the area sees which field indexes.
+    let offset = AREA.offset.load(Ordering::Acquire);
+    if offset == 0 {
+        return None;
+    }
+    // Relaxed: written once, before `offset`.
+    Some((offset, AREA.index.load(Ordering::Relaxed)))
+}
+
+/// Descriptor of the section between labels 22 and 33 with abort handler 44,
+/// and the store that arms it through the scratch register `$scratch`.
+macro_rules! arm {
+    ($scratch:literal) => {
+        concat!(
+            ".pushsection __rseq_cs, \"aw\"\n",
+            ".balign 32\n",
+            "77:\n",
+            ".long 0, 0\n",
+            ".quad 22f, (33f - 22f), 44f\n",
+            ".popsection\n",
+            "lea {",
+            $scratch,
+            "}, [rip + 77b]\n",
+            "mov qword ptr fs:[{off} + 8], {",
+            $scratch,
+            "}\n",
+            "22:\n",
+            "cmp dword ptr fs:[{off} + 4], 0\n",
+            "jl 66f\n",
+        )
+    };
+}
+
+/// Line of the running CPU into `{$line}`; out of range goes to label 66.
+macro_rules! own_line {
+    ($line:literal, $count:literal) => {
+        concat!(
+            "mov {",
+            $line,
+            ":e}, dword ptr fs:[{idx}]\n",
+            "cmp {",
+            $line,
+            "}, ",
+            $count,
+            "\n",
+            "jae 66f\n",
+            "shl {",
+            $line,
+            "}, 7\n",
+            "add {",
+            $line,
+            "}, {lines}\n",
+        )
+    };
+}
+
+/// Opens the cold part, which begins with the abort handler.
+macro_rules! cold {
+    () => {
+        concat!(
+            ".pushsection .text.percpu_rseq_cold, \"ax\"\n",
+            ".byte 0x0f, 0xb9, 0x3d\n",
+            ".long 0x53053053\n",
+            "44:\n",
+        )
+    };
+}
+
+const _: () = assert!(STRIDE == 1 << 7, "the shift in `own_line`");
+const _: () = assert!(WORDS == 16, "the bound in `load_and_add`");
+
+const NULL: u32 = 1;
+const BUSY: u32 = 2;
+const INACTIVE: u32 = 3;
+// 4: unregistered, or an index outside the table.
+const RESTARTED: u32 = 5;
+const MISMATCH: u32 = 6;
+
+#[cold]
+fn miss(status: u32, lines: *const Line, slot: *const AtomicUsize) -> Miss {
+    match status {
+        NULL => Miss::Null,
+        BUSY => Miss::Busy,
+        INACTIVE => Miss::Inactive((slot.addr() - lines.addr()) / STRIDE),
+        RESTARTED => Miss::Restarted,
+        MISMATCH => Miss::Mismatch,
+        _ => Miss::Unregistered,
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn claim_and_load(lines: *const Line, src: *const *mut ()) -> Claimed {
+    let Some((off, idx)) = area() else {
+        return Claimed {
+            slot: core::ptr::null(),
+            value: core::ptr::without_provenance_mut(1),
+        };
+    };
+    let slot: *const AtomicUsize;
+    let value: *mut ();
+    // SAFETY: `off` is the rseq area of this thread when `cpu_id` is not
+    // negative, which the section tests before it relies on it; the index is
+    // below MAX_LINES, so `slot` stays inside the caller's table; the caller
+    // vouches for `src`. Only a FREE word of the own CPU's line is stored to,
+    // and the kernel restarts the section before another thread can run on
+    // this CPU (or use its mm_cid).
+    unsafe {
+        asm!(
+            arm!("slot"),
+            own_line!("slot", "{max}"),
+            "cmp qword ptr [{slot}], -1",
+            "jne 66f",
+            "mov {value}, qword ptr [{src}]",
+            "test {value}, {value}",
+            "jz 55f",
+            "mov qword ptr [{slot}], {value}",
+            "33:",
+            cold!(),
+            "66:",
+            "mov {value:e}, 1",
+            "55:",
+            "xor {slot:e}, {slot:e}",
+            "jmp 33b",
+            ".popsection",
+            off = in(reg) off,
+            idx = in(reg) idx,
+            lines = in(reg) lines,
+            src = in(reg) src,
+            slot = out(reg) slot,
+            value = out(reg) value,
+            max = const MAX_LINES,
+            options(nostack),
+        );
+    }
+    Claimed { slot, value }
+}
+
+#[inline]
+pub(super) unsafe fn search_and_load(
+    lines: *const Line,
+    count: usize,
+    first: usize,
+    end: usize,
+    src: *const *mut (),
+    mask: usize,
+) -> Result<(*const AtomicUsize, *mut ()), Miss> {
+    let Some((off, idx)) = area() else {
+        return Err(Miss::Unregistered);
+    };
+    let slot: *const AtomicUsize;
+    let value: *mut ();
+    let status: u32;
+    // SAFETY: as in `claim_and_load`; `first..end` lies inside a line.
+    unsafe {
+        asm!(
+            arm!("slot"),
+            own_line!("slot", "{count}"),
+            "lea {last}, [{slot} + {end} * 8]",
+            "lea {slot}, [{slot} + {first} * 8]",
+            "cmp qword ptr [{slot}], 0",
+            "je 59f",
+            "88:",
+            "cmp qword ptr [{slot}], -1",
+            "je 99f",
+            "add {slot}, 8",
+            "cmp {slot}, {last}",
+            "jne 88b",
+            "mov {status:e}, 2",
+            "jmp 34f",
+            "99:",
+            "mov {value}, qword ptr [{src}]",
+            "mov {last}, {value}",
+            "and {last}, {mask}",
+            "jz 55f",
+            "mov qword ptr [{slot}], {last}",
+            "33:",
+            "xor {status:e}, {status:e}",
+            "34:",
+            cold!(),
+            "mov {status:e}, 5",
+            "jmp 34b",
+            "55:",
+            "mov {status:e}, 1",
+            "jmp 34b",
+            "59:",
+            "mov {status:e}, 3",
+            "jmp 34b",
+            "66:",
+            "mov {status:e}, 4",
+            "jmp 34b",
+            ".popsection",
+            off = in(reg) off,
+            idx = in(reg) idx,
+            lines = in(reg) lines,
+            count = in(reg) count,
+            first = in(reg) first,
+            end = in(reg) end,
+            src = in(reg) src,
+            mask = in(reg) mask,
+            slot = out(reg) slot,
+            value = out(reg) value,
+            last = out(reg) _,
+            status = out(reg) status,
+            options(nostack),
+        );
+    }
+    if status == 0 {
+        Ok((slot, value))
+    } else {
+        Err(miss(status, lines, slot))
+    }
+}
+
+#[inline]
+pub(super) unsafe fn load_into(
+    src: *const *mut (),
+    slot: &AtomicUsize,
+    mask: usize,
+) -> Result<*mut (), Miss> {
+    let Some((off, _)) = area() else {
+        return Err(Miss::Unregistered);
+    };
+    let value: *mut ();
+    let status: u32;
+    // SAFETY: as in `claim_and_load`; the only word stored to is `slot`, which
+    // the caller owns.
+    unsafe {
+        asm!(
+            arm!("value"),
+            "mov {value}, qword ptr [{src}]",
+            "mov {masked}, {value}",
+            "and {masked}, {mask}",
+            "jz 55f",
+            "mov qword ptr [{slot}], {masked}",
+            "33:",
+            "xor {status:e}, {status:e}",
+            "34:",
+            cold!(),
+            "mov {status:e}, 5",
+            "jmp 34b",
+            "55:",
+            "mov {status:e}, 1",
+            "jmp 34b",
+            "66:",
+            "mov {status:e}, 4",
+            "jmp 34b",
+            ".popsection",
+            off = in(reg) off,
+            src = in(reg) src,
+            slot = in(reg) slot,
+            mask = in(reg) mask,
+            value = out(reg) value,
+            masked = out(reg) _,
+            status = out(reg) status,
+            options(nostack),
+        );
+    }
+    if status == 0 {
+        Ok(value)
+    } else {
+        Err(miss(status, core::ptr::null(), core::ptr::null()))
+    }
+}
+
+#[inline]
+pub(super) unsafe fn claim(
+    lines: *const Line,
+    count: usize,
+    first: usize,
+    end: usize,
+    value: usize,
+) -> Result<*const AtomicUsize, Miss> {
+    let Some((off, idx)) = area() else {
+        return Err(Miss::Unregistered);
+    };
+    let slot: *const AtomicUsize;
+    let status: u32;
+    // SAFETY: as in `search_and_load`.
+    unsafe {
+        asm!(
+            arm!("slot"),
+            own_line!("slot", "{count}"),
+            "lea {last}, [{slot} + {end} * 8]",
+            "lea {slot}, [{slot} + {first} * 8]",
+            "cmp qword ptr [{slot}], 0",
+            "je 59f",
+            "88:",
+            "cmp qword ptr [{slot}], -1",
+            "je 99f",
+            "add {slot}, 8",
+            "cmp {slot}, {last}",
+            "jne 88b",
+            "mov {status:e}, 2",
+            "jmp 34f",
+            "99:",
+            "mov qword ptr [{slot}], {value}",
+            "33:",
+            "xor {status:e}, {status:e}",
+            "34:",
+            cold!(),
+            "mov {status:e}, 5",
+            "jmp 34b",
+            "59:",
+            "mov {status:e}, 3",
+            "jmp 34b",
+            "66:",
+            "mov {status:e}, 4",
+            "jmp 34b",
+            ".popsection",
+            off = in(reg) off,
+            idx = in(reg) idx,
+            lines = in(reg) lines,
+            count = in(reg) count,
+            first = in(reg) first,
+            end = in(reg) end,
+            value = in(reg) value,
+            slot = out(reg) slot,
+            last = out(reg) _,
+            status = out(reg) status,
+            options(nostack),
+        );
+    }
+    if status == 0 {
+        Ok(slot)
+    } else {
+        Err(miss(status, lines, slot))
+    }
+}
+
+#[inline]
+pub(super) unsafe fn load_and_add(
+    src: *const usize,
+    lines: *const Line,
+    count: usize,
+    n: usize,
+) -> Result<usize, Miss> {
+    let Some((off, idx)) = area() else {
+        return Err(Miss::Unregistered);
+    };
+    let loaded: usize;
+    let status: u32;
+    // SAFETY: as in `claim_and_load`; the word index is below WORDS.
+    unsafe {
+        asm!(
+            arm!("line"),
+            own_line!("line", "{count}"),
+            "mov {loaded}, qword ptr [{src}]",
+            "cmp {loaded}, 16",
+            "jae 58f",
+            "add qword ptr [{line} + {loaded} * 8], {n}",
+            "33:",
+            "xor {status:e}, {status:e}",
+            "34:",
+            cold!(),
+            "mov {status:e}, 5",
+            "jmp 34b",
+            "58:",
+            "mov {status:e}, 6",
+            "jmp 34b",
+            "66:",
+            "mov {status:e}, 4",
+            "jmp 34b",
+            ".popsection",
+            off = in(reg) off,
+            idx = in(reg) idx,
+            lines = in(reg) lines,
+            count = in(reg) count,
+            src = in(reg) src,
+            n = in(reg) n,
+            line = out(reg) _,
+            loaded = out(reg) loaded,
+            status = out(reg) status,
+            options(nostack),
+        );
+    }
+    if status == 0 {
+        Ok(loaded)
+    } else {
+        Err(miss(status, core::ptr::null(), core::ptr::null()))
+    }
+}
+
+#[inline]
+pub(super) unsafe fn check_and_add(
+    flag: *const usize,
+    expected: usize,
+    lines: *const Line,
+    count: usize,
+    word: usize,
+    n: usize,
+) -> Result<(), Miss> {
+    let Some((off, idx)) = area() else {
+        return Err(Miss::Unregistered);
+    };
+    let status: u32;
+    // SAFETY: as in `claim_and_load`; the caller vouches for `word`.
+    unsafe {
+        asm!(
+            arm!("line"),
+            own_line!("line", "{count}"),
+            "cmp qword ptr [{flag}], {expected}",
+            "jne 58f",
+            "add qword ptr [{line} + {word} * 8], {n}",
+            "33:",
+            "xor {status:e}, {status:e}",
+            "34:",
+            cold!(),
+            "mov {status:e}, 5",
+            "jmp 34b",
+            "58:",
+            "mov {status:e}, 6",
+            "jmp 34b",
+            "66:",
+            "mov {status:e}, 4",
+            "jmp 34b",
+            ".popsection",
+            off = in(reg) off,
+            idx = in(reg) idx,
+            lines = in(reg) lines,
+            count = in(reg) count,
+            flag = in(reg) flag,
+            expected = in(reg) expected,
+            word = in(reg) word,
+            n = in(reg) n,
+            line = out(reg) _,
+            status = out(reg) status,
+            options(nostack),
+        );
+    }
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(miss(status, core::ptr::null(), core::ptr::null()))
+    }
+}
+
+#[inline]
+pub(super) fn index_hint() -> usize {
+    let Some((off, idx)) = area() else {
+        return NO_INDEX;
+    };
+    let cpu: i32;
+    let index: u32;
+    // SAFETY: both fields are readable words of this thread's control block
+    // (the rseq area, registered or not); nothing is written.
+    unsafe {
+        asm!(
+            "mov {cpu:e}, dword ptr fs:[{off} + 4]",
+            "mov {index:e}, dword ptr fs:[{idx}]",
+            off = in(reg) off,
+            idx = in(reg) idx,
+            cpu = out(reg) cpu,
+            index = out(reg) index,
+            options(nostack, readonly, preserves_flags),
+        );
+    }
+    if cpu < 0 { NO_INDEX } else { index as usize }
+}
+
+/// `cpu_id` of the calling thread at `offset`, before sections are enabled.
+pub(crate) fn cpu_id_at(offset: isize) -> i32 {
+    let cpu: i32;
+    // SAFETY: `offset` is the C library's `__rseq_offset`; the area belongs to
+    // every thread's control block whether or not it is registered.
+    unsafe {
+        asm!(
+            "mov {cpu:e}, dword ptr fs:[{off} + 4]",
+            off = in(reg) offset,
+            cpu = out(reg) cpu,
+            options(nostack, readonly, preserves_flags),
+        );
+    }
+    cpu
+}
