@@ -1,1 +1,65 @@
-fn main() {}
+//! `hpbench`: thread-count sweeps of safe memory reclamation schemes, hazard pointers in per-CPU slots beside the
+//! crates that people use today.
+//!
+//! Floor 3, bench-suite. This file owns the way from the command line to an exit code; it touches `cli` and `session`.
+//!
+//! | room | owns |
+//! |---|---|
+//! | `schemes` | one file per way to keep an object alive, behind one trait |
+//! | `workloads` | one file per thing to measure |
+//! | `engine` | plan, child processes, thread placement, start gate, clocks |
+//! | `report` | records, tables, JSONL, CSV, SVG |
+
+mod cli;
+mod engine;
+mod parse;
+mod points;
+mod report;
+mod schemes;
+mod session;
+mod trouble;
+mod workloads;
+
+use cli::{Command, Parsed};
+use engine::job::Workload;
+use std::process::ExitCode;
+use trouble::Trouble;
+
+fn main() -> ExitCode {
+    match start() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble @ Trouble::Gone) => ExitCode::from(trouble.code()),
+        Err(trouble) => {
+            eprintln!("hpbench: {trouble}");
+            ExitCode::from(trouble.code())
+        }
+    }
+}
+
+fn start() -> Result<(), Trouble> {
+    let cli = match cli::parse()? {
+        Parsed::Show(text) => return session::say(&text),
+        Parsed::Run(cli) => cli,
+    };
+    let options = &cli.options;
+    if options.list {
+        return session::list();
+    }
+    match &cli.command {
+        None => session::tour(options),
+        Some(Command::Read) => session::workload(Workload::Read, None, options),
+        Some(Command::Write {
+            readers: None,
+            writers: None,
+        }) => session::workload(Workload::Write, None, options),
+        Some(Command::Write { readers, writers }) => session::workload(
+            Workload::Write,
+            Some((readers.unwrap_or(0), writers.unwrap_or(1))),
+            options,
+        ),
+        Some(Command::Scan) => session::workload(Workload::Scan, None, options),
+        Some(Command::Stall) => session::workload(Workload::Stall, None, options),
+        Some(Command::Capabilities) => session::capabilities(options),
+        Some(Command::RunOne { job }) => session::run_one(job),
+    }
+}

@@ -50,7 +50,10 @@ impl Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Io(why) | Trouble::Usage(why) | Trouble::Environment(why) | Trouble::Correctness(why) => f.write_str(why),
+            Trouble::Io(why)
+            | Trouble::Usage(why)
+            | Trouble::Environment(why)
+            | Trouble::Correctness(why) => f.write_str(why),
             Trouble::Gone => f.write_str("nobody reads the output"),
         }
     }

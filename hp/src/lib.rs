@@ -1,1 +1,50 @@
-//! stub
+//! Hazard pointers in per-CPU slots.
+//!
+//! Floor 2 of the workspace, over `percpu`; knows nothing of `rcu-lite`.
+//! (front page follows)
+
+mod overflow;
+mod pass;
+mod ptr_eq;
+mod reclaim;
+mod retired;
+mod shard;
+mod slot;
+mod slots;
+mod thread;
+mod wait;
+
+#[cfg(not(loom))]
+mod atomic;
+#[cfg(not(loom))]
+mod domain;
+#[cfg(not(loom))]
+mod guard;
+#[cfg(not(loom))]
+mod hazard;
+#[cfg(not(loom))]
+mod unlinked;
+
+#[cfg(not(loom))]
+pub use atomic::{Atomic, CompareExchangeError};
+#[cfg(not(loom))]
+pub use domain::{Domain, Stats, TimedOut, scan, synchronize, synchronize_timeout};
+#[cfg(not(loom))]
+pub use guard::Guard;
+#[cfg(not(loom))]
+pub use hazard::{HazardPointer, ProtectError};
+pub use percpu::barrier::{BarrierLost, Rung, light as light_barrier, rung};
+pub use ptr_eq::{hide, ptr_eq};
+pub use slots::Place;
+#[cfg(not(loom))]
+pub use unlinked::Unlinked;
+
+/// Decides the rung now, so that the first protection need not.
+///
+/// Call it before the first use in a signal handler (deciding is not
+/// async-signal-safe) or to take the kernel's registration, which can cost
+/// milliseconds in a process with many threads, out of the first request.
+#[cfg(not(loom))]
+pub fn init() -> Rung {
+    percpu::barrier::rung()
+}

@@ -21,30 +21,62 @@ pub(crate) const RUNG_VARIABLE: &str = "HP_BARRIER";
 
 /// Runs `job` in a child process and returns its record.
 pub(crate) fn run(job: &Job, about: &About) -> Result<Record, Trouble> {
-    let program = std::env::current_exe()
-        .map_err(|error| Trouble::Environment(format!("cannot find this program to start it again: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Trouble::Environment(format!(
+            "cannot find this program to start it again: {error}"
+        ))
+    })?;
     let encoded = serde_json::to_string(job).expect("a job is plain data");
     let mut command = Command::new(program);
-    command.arg(SUBCOMMAND).arg(encoded).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .arg(SUBCOMMAND)
+        .arg(encoded)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     if let Some(rung) = about.rung {
         command.env(RUNG_VARIABLE, rung);
     }
-    let output = command.output().map_err(|error| Trouble::Environment(format!("cannot start a child process: {error}")))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let last_words = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
+    let output = command
+        .output()
+        .map_err(|error| Trouble::Environment(format!("cannot start a child process: {error}")))?;
+    let last_words = last_words(&output.stderr);
     if output.status.success() {
         return serde_json::from_slice(&output.stdout).map_err(|error| {
-            Trouble::Environment(format!("the child process for {} gave no record: {error}", job.variant))
+            Trouble::Environment(format!(
+                "the child process for {} gave no record: {error}",
+                job.variant
+            ))
         });
     }
-    if output.status.code() == Some(3) {
-        let why = last_words.strip_prefix("hpbench: ").unwrap_or(last_words);
+    if matches!(output.status.code(), Some(1..=3)) {
+        let why = last_words.strip_prefix("hpbench: ").unwrap_or(&last_words);
         return Err(Trouble::Environment(why.to_owned()));
     }
     let mut record = Record::empty(job);
     record.status = Status::Failed;
     record.note = format!("{}; {last_words}", ending(output.status));
     Ok(record)
+}
+
+/// What the child said on its standard error, as one line.
+fn last_words(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("note: "));
+    let line: String = lines
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .take(300)
+        .collect();
+    if line.is_empty() {
+        "without a message".to_owned()
+    } else {
+        line
+    }
 }
 
 /// How a process ended, in words.
@@ -72,4 +104,19 @@ pub(crate) fn set_alarm(job: &Job) {
     }
     #[cfg(not(unix))]
     let _ = seconds;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_words_are_one_line() {
+        let panic = b"\nthread 'x' panicked at here:\nwhat happened\nnote: run with more\n";
+        assert_eq!(
+            last_words(panic),
+            "thread 'x' panicked at here: what happened"
+        );
+        assert_eq!(last_words(b""), "without a message");
+    }
 }

@@ -80,7 +80,8 @@ pub(crate) enum Refusal {
 impl Pace {
     fn new() -> Self {
         Pace {
-            phase: Padded(AtomicU32::new(HOLD)), gate: Padded(Mutex::default()),
+            phase: Padded(AtomicU32::new(HOLD)),
+            gate: Padded(Mutex::default()),
             arrived: Condvar::new(),
             opened: Condvar::new(),
             ended: Condvar::new(),
@@ -133,7 +134,10 @@ impl Pace {
             if gate.arrived >= count {
                 return Ok(());
             }
-            gate = self.arrived.wait(gate).unwrap_or_else(PoisonError::into_inner);
+            gate = self
+                .arrived
+                .wait(gate)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -146,7 +150,11 @@ impl Pace {
             if gate.ended.is_some() || left.is_zero() {
                 return gate.ended.clone();
             }
-            gate = self.ended.wait_timeout(gate, left).unwrap_or_else(PoisonError::into_inner).0;
+            gate = self
+                .ended
+                .wait_timeout(gate, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -171,7 +179,12 @@ impl Pace {
             bad += batch();
             ops += BATCH;
         }
-        Tally { ops, bad, start, stop: Instant::now() }
+        Tally {
+            ops,
+            bad,
+            start,
+            stop: Instant::now(),
+        }
     }
 
     /// Waits at the gate and then until the end of the run without doing anything.
@@ -224,18 +237,23 @@ pub(crate) fn run(
         let mut crew = Vec::with_capacity(count);
         for (index, worker) in workers.into_iter().enumerate() {
             let (pace, cpu) = (&pace, pin::place(job.pin, &cpus, index));
-            let spawned = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || {
-                if let Some(Err(why)) = cpu.map(pin::bind) {
-                    pace.arrive(Some(why));
-                    return None;
-                }
-                Some(worker(pace))
-            });
+            let spawned =
+                std::thread::Builder::new()
+                    .stack_size(STACK)
+                    .spawn_scoped(scope, move || {
+                        if let Some(Err(why)) = cpu.map(pin::bind) {
+                            pace.arrive(Some(why));
+                            return None;
+                        }
+                        Some(worker(pace))
+                    });
             match spawned {
                 Ok(thread) => crew.push(thread),
                 Err(error) => {
                     pace.advance(LEAVE);
-                    return Err(Refusal::Skipped(format!("only {index} of {count} threads could be started: {error}")));
+                    return Err(Refusal::Skipped(format!(
+                        "only {index} of {count} threads could be started: {error}"
+                    )));
                 }
             }
         }
@@ -247,7 +265,12 @@ pub(crate) fn run(
         pace.advance(STOP);
         at_stop();
         pace.advance(LEAVE);
-        let tallies = crew.into_iter().map(|thread| thread.join().expect("a worker panicked").expect("a worker was refused"));
+        let tallies = crew.into_iter().map(|thread| {
+            thread
+                .join()
+                .expect("a worker panicked")
+                .expect("a worker was refused")
+        });
         Ok((tallies.collect(), early))
     })
 }
@@ -278,13 +301,20 @@ impl Rate {
             bad: tallies.iter().map(|t| t.bad).sum(),
             elapsed_s: end.duration_since(first).as_secs_f64(),
             skew_s: last.duration_since(first).as_secs_f64(),
-            extremes: (tallies.iter().map(|t| t.ops).min()?, tallies.iter().map(|t| t.ops).max()?),
+            extremes: (
+                tallies.iter().map(|t| t.ops).min()?,
+                tallies.iter().map(|t| t.ops).max()?,
+            ),
         })
     }
 
     /// Operations per second of measured time.
     pub(crate) fn per_s(&self) -> f64 {
-        if self.elapsed_s > 0.0 { self.ops as f64 / self.elapsed_s } else { 0.0 }
+        if self.elapsed_s > 0.0 {
+            self.ops as f64 / self.elapsed_s
+        } else {
+            0.0
+        }
     }
 
     /// CPU time per operation, taking each of `threads` threads to have had a CPU, or its share of `cpus`.
@@ -330,7 +360,11 @@ mod tests {
         let (tallies, early) = run(&job(Pin::Core), workers, || ()).unwrap();
         let rate = Rate::of(&tallies).unwrap();
         assert_eq!(early, None);
-        assert!(tallies.iter().all(|t| t.ops >= BATCH && t.bad > t.ops / BATCH));
+        assert!(
+            tallies
+                .iter()
+                .all(|t| t.ops >= BATCH && t.bad > t.ops / BATCH)
+        );
         assert!(rate.elapsed_s >= 0.019, "{rate:?}");
         assert_eq!(rate.ops, tallies.iter().map(|t| t.ops).sum::<u64>());
         assert!((rate.per_s() * rate.elapsed_s - rate.ops as f64).abs() < 1.0);
@@ -346,7 +380,10 @@ mod tests {
                 0
             })
         });
-        let long = Job { time: Duration::from_secs(60), ..job(Pin::None) };
+        let long = Job {
+            time: Duration::from_secs(60),
+            ..job(Pin::None)
+        };
         let (tallies, early) = run(&long, vec![worker], || ()).unwrap();
         assert_eq!(early.as_deref(), Some("enough"));
         assert_eq!(tallies.len(), 1);

@@ -20,7 +20,12 @@ pub(crate) enum Workload {
 
 impl Workload {
     /// All of them, in the order of the tour.
-    pub(crate) const ALL: [Workload; 4] = [Workload::Read, Workload::Write, Workload::Scan, Workload::Stall];
+    pub(crate) const ALL: [Workload; 4] = [
+        Workload::Read,
+        Workload::Write,
+        Workload::Scan,
+        Workload::Stall,
+    ];
 
     /// The name of the subcommand and of the records.
     pub(crate) fn name(self) -> &'static str {

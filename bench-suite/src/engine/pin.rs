@@ -15,7 +15,9 @@ pub(crate) fn allowed() -> Vec<usize> {
         let rc = unsafe { libc::sched_getaffinity(0, size, mask.as_mut_ptr().cast()) };
         if rc == 0 {
             let bits = libc::c_ulong::BITS as usize;
-            return (0..words * bits).filter(|cpu| mask[cpu / bits] >> (cpu % bits) & 1 == 1).collect();
+            return (0..words * bits)
+                .filter(|cpu| mask[cpu / bits] >> (cpu % bits) & 1 == 1)
+                .collect();
         }
         words *= 2;
     }
@@ -43,20 +45,28 @@ pub(crate) fn bind(cpu: usize) -> Result<(), String> {
     let mut mask = vec![0 as libc::c_ulong; (cpu / bits + 1).max(16)];
     mask[cpu / bits] |= 1 << (cpu % bits);
     // SAFETY: the mask is readable for its size; pid 0 is the calling thread.
-    let rc = unsafe { libc::sched_setaffinity(0, size_of_val(mask.as_slice()), mask.as_ptr().cast()) };
+    let rc =
+        unsafe { libc::sched_setaffinity(0, size_of_val(mask.as_slice()), mask.as_ptr().cast()) };
     if rc != 0 {
-        return Err(format!("--pin core: cannot bind a thread to CPU {cpu}: {}", std::io::Error::last_os_error()));
+        return Err(format!(
+            "--pin core: cannot bind a thread to CPU {cpu}: {}",
+            std::io::Error::last_os_error()
+        ));
     }
     match allowed().as_slice() {
         [only] if *only == cpu => Ok(()),
-        other => Err(format!("--pin core: bound a thread to CPU {cpu}, but the system says {other:?}")),
+        other => Err(format!(
+            "--pin core: bound a thread to CPU {cpu}, but the system says {other:?}"
+        )),
     }
 }
 
 /// Binding needs Linux.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn bind(cpu: usize) -> Result<(), String> {
-    Err(format!("--pin core: cannot bind a thread to CPU {cpu} on this system (use --pin none)"))
+    Err(format!(
+        "--pin core: cannot bind a thread to CPU {cpu} on this system (use --pin none)"
+    ))
 }
 
 #[cfg(test)]

@@ -41,7 +41,12 @@ pub(crate) fn interleave(points: &[Job], runs: usize, seed: u64) -> Vec<Job> {
         let mut round = points.to_vec();
         random.shuffle(&mut round);
         for job in round {
-            plan.push(Job { run, seed, order: plan.len(), ..job });
+            plan.push(Job {
+                run,
+                seed,
+                order: plan.len(),
+                ..job
+            });
         }
     }
     plan
@@ -78,7 +83,11 @@ mod tests {
 
     #[test]
     fn the_seed_decides_the_order() {
-        let (a, b, c) = (interleave(&points(), 3, 7), interleave(&points(), 3, 7), interleave(&points(), 3, 8));
+        let (a, b, c) = (
+            interleave(&points(), 3, 7),
+            interleave(&points(), 3, 7),
+            interleave(&points(), 3, 8),
+        );
         assert_eq!(a, b);
         assert_ne!(names(&a), names(&c));
     }

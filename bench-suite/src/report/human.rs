@@ -8,7 +8,11 @@ pub(crate) fn count(value: f64) -> String {
         v if v >= 1e3 => (value / 1e3, " k"),
         _ => (value, ""),
     };
-    if prefix.is_empty() && value.fract() == 0.0 { format!("{value}") } else { format!("{}{prefix}", digits(scaled)) }
+    if prefix.is_empty() && value.fract() == 0.0 {
+        format!("{value}")
+    } else {
+        format!("{}{prefix}", digits(scaled))
+    }
 }
 
 /// A time in nanoseconds with a fitting unit: `1.10 ns`, `21.0 µs`, `3.40 ms`.
@@ -20,6 +24,15 @@ pub(crate) fn nanoseconds(value: f64) -> String {
         _ => (value, "ns"),
     };
     format!("{} {unit}", digits(scaled))
+}
+
+/// A ratio: plain decimals, enough of them for a small one.
+pub(crate) fn ratio(value: f64) -> String {
+    match value.abs() {
+        v if v >= 0.0995 => digits(value),
+        v if v >= 0.00995 => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
+    }
 }
 
 /// Three significant digits.
@@ -48,5 +61,9 @@ mod tests {
         assert_eq!(nanoseconds(3.4e6), "3.40 ms");
         assert_eq!(digits(123.4), "123");
         assert_eq!(digits(0.25), "0.25");
+        assert_eq!(ratio(0.25), "0.25");
+        assert_eq!(ratio(0.0123), "0.012");
+        assert_eq!(ratio(0.00123), "0.0012");
+        assert_eq!(ratio(1444.4), "1444");
     }
 }

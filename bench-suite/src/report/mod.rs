@@ -5,5 +5,6 @@ pub(crate) mod human;
 pub(crate) mod record;
 pub(crate) mod sink;
 pub(crate) mod stats;
+pub(crate) mod summary;
 pub(crate) mod svg;
 pub(crate) mod table;

@@ -70,7 +70,10 @@ impl Record {
         params.insert("writers".into(), job.writers.into());
         params.insert("time_s".into(), job.time.as_secs_f64().into());
         params.insert("warmup_s".into(), job.warmup.as_secs_f64().into());
-        params.insert("pin".into(), serde_json::to_value(job.pin).expect("a plain word"));
+        params.insert(
+            "pin".into(),
+            serde_json::to_value(job.pin).expect("a plain word"),
+        );
         params.insert("seed".into(), job.seed.into());
         params.insert("order".into(), job.order.into());
         params.insert("quick".into(), job.quick.into());
@@ -93,7 +96,11 @@ impl Record {
 
     /// The record of a run that cannot be had.
     pub(crate) fn skipped(job: &Job, why: &str) -> Self {
-        Record { status: Status::Skipped, note: why.to_owned(), ..Record::empty(job) }
+        Record {
+            status: Status::Skipped,
+            note: why.to_owned(),
+            ..Record::empty(job)
+        }
     }
 
     /// Stores a parameter or a secondary result.
@@ -132,8 +139,19 @@ impl Record {
 
     /// The columns of the CSV file.
     pub(crate) const COLUMNS: [&'static str; 13] = [
-        "schema", "workload", "variant", "threads", "run", "ops", "elapsed_s", "ops_per_s", "ns_per_op", "reads_per_s",
-        "params", "status", "note",
+        "schema",
+        "workload",
+        "variant",
+        "threads",
+        "run",
+        "ops",
+        "elapsed_s",
+        "ops_per_s",
+        "ns_per_op",
+        "reads_per_s",
+        "params",
+        "status",
+        "note",
     ];
 
     /// One row of the CSV file.
@@ -163,7 +181,13 @@ pub(crate) mod tests {
     use crate::engine::job::Pin;
     use std::time::Duration;
 
-    pub(crate) fn sample(workload: Workload, variant: &str, threads: usize, run: usize, ops: u64) -> Record {
+    pub(crate) fn sample(
+        workload: Workload,
+        variant: &str,
+        threads: usize,
+        run: usize,
+        ops: u64,
+    ) -> Record {
         let job = Job {
             workload,
             variant: variant.into(),
@@ -200,7 +224,8 @@ pub(crate) mod tests {
 
     #[test]
     fn the_line_has_the_promised_fields() {
-        let value: Value = serde_json::from_str(&sample(Workload::Scan, "hp", 16, 0, 5).to_line()).unwrap();
+        let value: Value =
+            serde_json::from_str(&sample(Workload::Scan, "hp", 16, 0, 5).to_line()).unwrap();
         for key in Record::COLUMNS {
             assert!(value.get(key).is_some(), "{key}");
         }

@@ -24,7 +24,11 @@ pub(crate) struct Target {
 enum Place {
     Stdout,
     Direct(File),
-    Renamed { file: File, part: PathBuf, path: PathBuf },
+    Renamed {
+        file: File,
+        part: PathBuf,
+        path: PathBuf,
+    },
 }
 
 impl Target {
@@ -32,7 +36,11 @@ impl Target {
     pub(crate) fn open(option: &str, path: &Path) -> Result<Self, Trouble> {
         let label = format!("{option} {}", path.display());
         let place = Self::place(path).map_err(|error| Trouble::write(&label, &error))?;
-        Ok(Target { label, place, written: false })
+        Ok(Target {
+            label,
+            place,
+            written: false,
+        })
     }
 
     fn place(path: &Path) -> io::Result<Place> {
@@ -43,7 +51,12 @@ impl Target {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let in_dev = path.starts_with("/dev") || path.starts_with("/proc");
         if in_dev || fs::metadata(&path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
-            return Ok(Place::Direct(File::options().append(true).open(&path).or_else(|_| File::create(&path))?));
+            return Ok(Place::Direct(
+                File::options()
+                    .append(true)
+                    .open(&path)
+                    .or_else(|_| File::create(&path))?,
+            ));
         }
         if path.is_dir() || path.file_name().is_none() {
             return Err(io::Error::other("is a directory, not a file"));
@@ -51,7 +64,11 @@ impl Target {
         let mut name: OsString = path.as_os_str().to_owned();
         name.push(".part");
         let part = PathBuf::from(name);
-        Ok(Place::Renamed { file: File::create(&part)?, part, path })
+        Ok(Place::Renamed {
+            file: File::create(&part)?,
+            part,
+            path,
+        })
     }
 
     /// Writes `text` and makes sure that it has left the program.
@@ -61,9 +78,14 @@ impl Target {
         let done = match &mut self.place {
             Place::Stdout => {
                 let mut out = io::stdout().lock();
-                return out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| Trouble::stdout(&error));
+                return out
+                    .write_all(bytes)
+                    .and_then(|()| out.flush())
+                    .map_err(|error| Trouble::stdout(&error));
             }
-            Place::Direct(file) | Place::Renamed { file, .. } => file.write_all(bytes).and_then(|()| file.flush()),
+            Place::Direct(file) | Place::Renamed { file, .. } => {
+                file.write_all(bytes).and_then(|()| file.flush())
+            }
         };
         match done {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Trouble::Gone),
@@ -117,7 +139,11 @@ pub(crate) struct Sink {
 impl Sink {
     /// Opens `path` for `option`.
     pub(crate) fn open(option: &str, path: &Path, format: Format) -> Result<Self, Trouble> {
-        Ok(Sink { target: Target::open(option, path)?, format, headed: false })
+        Ok(Sink {
+            target: Target::open(option, path)?,
+            format,
+            headed: false,
+        })
     }
 
     /// Writes one record.
@@ -144,7 +170,9 @@ impl Sink {
 /// One CSV line with its newline.
 fn csv_line<T: AsRef<[u8]>>(fields: &[T]) -> String {
     let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
-    writer.write_record(fields).expect("a vector takes every write");
+    writer
+        .write_record(fields)
+        .expect("a vector takes every write");
     let bytes = writer.into_inner().expect("a vector takes every flush");
     String::from_utf8(bytes).expect("all fields are strings")
 }
@@ -160,7 +188,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.jsonl");
         let mut sink = Sink::open("--json", &path, Format::Jsonl).unwrap();
-        sink.record(&sample(Workload::Read, "hp", 1, 0, 10)).unwrap();
+        sink.record(&sample(Workload::Read, "hp", 1, 0, 10))
+            .unwrap();
         let part = folder.path().join("out.jsonl.part");
         assert!(part.exists() && !path.exists());
         assert_eq!(fs::read_to_string(&part).unwrap().lines().count(), 1);
@@ -175,7 +204,8 @@ mod tests {
         drop(Sink::open("--csv", &path, Format::Csv).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         let mut sink = Sink::open("--csv", &path, Format::Csv).unwrap();
-        sink.record(&sample(Workload::Read, "hp", 1, 0, 10)).unwrap();
+        sink.record(&sample(Workload::Read, "hp", 1, 0, 10))
+            .unwrap();
         drop(sink);
         assert!(folder.path().join("out.csv.part").exists() && !path.exists());
     }
@@ -191,7 +221,10 @@ mod tests {
         sink.record(&record).unwrap();
         sink.finish().unwrap();
         let mut reader = csv::Reader::from_path(&path).unwrap();
-        assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), Record::COLUMNS);
+        assert_eq!(
+            reader.headers().unwrap().iter().collect::<Vec<_>>(),
+            Record::COLUMNS
+        );
         let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 2);
         assert_eq!(&rows[0][12], "a, \"b\"");
@@ -203,7 +236,9 @@ mod tests {
     #[test]
     fn a_full_disk_is_noticed() {
         let mut sink = Sink::open("--json", Path::new("/dev/full"), Format::Jsonl).unwrap();
-        let trouble = sink.record(&sample(Workload::Read, "hp", 1, 0, 10)).unwrap_err();
+        let trouble = sink
+            .record(&sample(Workload::Read, "hp", 1, 0, 10))
+            .unwrap_err();
         assert_eq!(trouble.code(), 1);
         assert!(trouble.to_string().starts_with("--json /dev/full: "));
     }

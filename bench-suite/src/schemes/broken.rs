@@ -2,12 +2,13 @@
 //! Touches only the object.
 //!
 //! It "frees" the old object at once whoever reads it: it poisons it, but keeps the memory in a pool of its own, so
-//! that the reader's look at a dead object is no undefined behaviour. Refused unless `HPBENCH_ALLOW_BROKEN=1`.
+//! that the reader's look at a dead object is no undefined behaviour. The first object is never used again, so a reader
+//! parked on it is certain to find it dead; the others take turns. Refused unless `HPBENCH_ALLOW_BROKEN=1`.
 
 use super::{About, Object, Scheme};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const POOL: usize = 4;
+const POOL: usize = 256;
 
 /// A pool of objects of which one is published.
 #[derive(Debug)]
@@ -24,7 +25,11 @@ pub(crate) fn allowed() -> bool {
 impl Scheme for Broken {
     const ABOUT: About = About {
         hidden: true,
-        ..About::new("broken", "frees while readers look: the run must fail", "none")
+        ..About::new(
+            "broken",
+            "frees while readers look: the run must fail",
+            "none",
+        )
     };
 
     type Reader<'a> = ();
@@ -32,7 +37,10 @@ impl Scheme for Broken {
     fn new(first: Object) -> Self {
         let pool = std::array::from_fn(|i| Object::new(i as u64, None));
         drop(first);
-        Broken { pool, published: AtomicUsize::new(0) }
+        Broken {
+            pool,
+            published: AtomicUsize::new(0),
+        }
     }
 
     fn reader(&self) {}
@@ -43,7 +51,7 @@ impl Scheme for Broken {
     }
 
     fn hold(&self, _: &mut (), inside: impl FnOnce()) -> bool {
-        let object = &self.pool[self.published.load(Ordering::Acquire) % POOL];
+        let object = &self.pool[place(self.published.load(Ordering::Acquire))];
         inside();
         object.is_alive()
     }
@@ -51,7 +59,15 @@ impl Scheme for Broken {
     fn write(&self, object: Object) {
         drop(object);
         let old = self.published.fetch_add(1, Ordering::AcqRel);
-        self.pool[(old + 2) % POOL].revive();
-        self.pool[old % POOL].poison();
+        self.pool[place(old + 2)].revive();
+        self.pool[place(old)].poison();
+    }
+}
+
+/// Where the object of that many writes is: first 0, then 1 to POOL - 1 in turn.
+fn place(writes: usize) -> usize {
+    match writes {
+        0 => 0,
+        n => 1 + (n - 1) % (POOL - 1),
     }
 }

@@ -21,7 +21,11 @@ const HOLDER: &str = "per-operation guard: `Atomic::load`, dereference, drop";
 pub(crate) struct Native;
 
 impl Rung for Native {
-    const ABOUT: About = About::new("hp", "hazard pointers in per-CPU slots, on the rung that this machine offers", HOLDER);
+    const ABOUT: About = About::new(
+        "hp",
+        "hazard pointers in per-CPU slots, on the rung that this machine offers",
+        HOLDER,
+    );
 }
 
 /// The membarrier rung.
@@ -31,7 +35,11 @@ pub(crate) struct Membarrier;
 impl Rung for Membarrier {
     const ABOUT: About = About {
         rung: Some("membarrier"),
-        ..About::new("hp-membarrier", "hp forced to the membarrier rung: publish, compiler fence, re-read", HOLDER)
+        ..About::new(
+            "hp-membarrier",
+            "hp forced to the membarrier rung: publish, compiler fence, re-read",
+            HOLDER,
+        )
     };
 }
 
@@ -42,7 +50,11 @@ pub(crate) struct Fence;
 impl Rung for Fence {
     const ABOUT: About = About {
         rung: Some("fence"),
-        ..About::new("hp-fence", "hp forced to the fence rung: publish, full fence, re-read", HOLDER)
+        ..About::new(
+            "hp-fence",
+            "hp forced to the fence rung: publish, full fence, re-read",
+            HOLDER,
+        )
     };
 }
 
@@ -85,6 +97,10 @@ impl<R: Rung> Scheme for Hp<R> {
 
     fn pass(&self) {
         hp::Domain::global().reclaim(usize::MAX);
+    }
+
+    fn flush(&self) {
+        hp::Domain::global().drain();
     }
 
     fn bound(&self) -> Option<usize> {

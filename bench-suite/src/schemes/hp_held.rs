@@ -49,13 +49,19 @@ impl Scheme for HpHeld {
     #[inline]
     fn write(&self, object: Object) {
         // AcqRel: releases the new object to readers, and hands the old one's history to the retire.
-        let old = self.0.swap(Box::into_raw(Box::new(object)), Ordering::AcqRel);
+        let old = self
+            .0
+            .swap(Box::into_raw(Box::new(object)), Ordering::AcqRel);
         // SAFETY: the swap unlinked `old`, which came from `Box::into_raw` and is retired by nobody else.
         unsafe { hp::Domain::global().retire_box(old) };
     }
 
     fn pass(&self) {
         hp::Domain::global().reclaim(usize::MAX);
+    }
+
+    fn flush(&self) {
+        hp::Domain::global().drain();
     }
 
     fn bound(&self) -> Option<usize> {

@@ -14,7 +14,10 @@ struct Node {
 }
 
 fn node(object: Object) -> *mut Node {
-    Box::into_raw(Box::new(Node { link: RetiredNode::new(), object }))
+    Box::into_raw(Box::new(Node {
+        link: RetiredNode::new(),
+        object,
+    }))
 }
 
 /// A cell at the low level of the crate (`pin`, `load`, `retire`).
@@ -45,7 +48,9 @@ impl Scheme for Kovan {
     fn read(&self, _: &mut ()) -> bool {
         let guard = pin();
         // SAFETY: the cell is never null and what it held is retired to `kovan`, so `guard` keeps it alive.
-        unsafe { self.0.load(Ordering::Acquire, &guard).deref() }.object.is_alive()
+        unsafe { self.0.load(Ordering::Acquire, &guard).deref() }
+            .object
+            .is_alive()
     }
 
     fn hold(&self, _: &mut (), inside: impl FnOnce()) -> bool {

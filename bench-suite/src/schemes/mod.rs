@@ -96,7 +96,11 @@ pub(crate) struct About {
 
 impl About {
     /// A listed variant that takes part everywhere.
-    pub(crate) const fn new(name: &'static str, measures: &'static str, holder: &'static str) -> Self {
+    pub(crate) const fn new(
+        name: &'static str,
+        measures: &'static str,
+        holder: &'static str,
+    ) -> Self {
         About {
             name,
             measures,
@@ -111,7 +115,10 @@ impl About {
 
     /// The same without the `scan` workload.
     pub(crate) const fn without_scan(self, why: &'static str) -> Self {
-        About { scan: Support::No(why), ..self }
+        About {
+            scan: Support::No(why),
+            ..self
+        }
     }
 }
 
@@ -164,7 +171,8 @@ pub(crate) fn listed() -> impl Iterator<Item = &'static About> {
 
 /// The variant called `name`; hidden ones only where the environment allows them.
 pub(crate) fn find(name: &str) -> Option<&'static About> {
-    ALL.iter().find(|about| about.name == name && (!about.hidden || broken::allowed()))
+    ALL.iter()
+        .find(|about| about.name == name && (!about.hidden || broken::allowed()))
 }
 
 #[cfg(test)]
@@ -190,7 +198,11 @@ mod tests {
                 cell.pass();
             }
             cell.flush();
-            assert!(census.living() >= 1, "{} lost the published object", S::ABOUT.name);
+            assert!(
+                census.living() >= 1,
+                "{} lost the published object",
+                S::ABOUT.name
+            );
         }
     }
 

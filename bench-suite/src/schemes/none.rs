@@ -18,8 +18,12 @@ impl Scheme for Plain {
     const ABOUT: About = About {
         write_with_readers: Support::No(UNSAFE_WITH_READERS),
         stall: Support::No(UNSAFE_WITH_READERS),
-        ..About::new("none", "plain load and dereference; write: swap and free at once (writers alone)", "no holder: the limit")
-            .without_scan("nothing is ever retired")
+        ..About::new(
+            "none",
+            "plain load and dereference; write: swap and free at once (writers alone)",
+            "none: the limit",
+        )
+        .without_scan("nothing is ever retired")
     };
 
     type Reader<'a> = ();
@@ -46,7 +50,9 @@ impl Scheme for Plain {
 
     #[inline]
     fn write(&self, object: Object) {
-        let old = self.0.swap(Box::into_raw(Box::new(object)), Ordering::AcqRel);
+        let old = self
+            .0
+            .swap(Box::into_raw(Box::new(object)), Ordering::AcqRel);
         // SAFETY: the swap made this thread the only owner of `old`, which came from `Box::into_raw`; no reader exists.
         drop(unsafe { Box::from_raw(old) });
     }

@@ -31,7 +31,11 @@ impl Object {
         if let Some(census) = census {
             census.born();
         }
-        Object { serial, census, canary: AtomicU64::new(ALIVE) }
+        Object {
+            serial,
+            census,
+            canary: AtomicU64::new(ALIVE),
+        }
     }
 
     /// The dereference that readers pay for: true while the object lives.
@@ -92,7 +96,10 @@ pub(crate) struct Census {
 impl Census {
     /// A census that is never freed: schemes may drop objects as late as at process exit.
     pub(crate) fn leak() -> &'static Self {
-        Box::leak(Box::new(Census { lines: std::array::from_fn(|_| Line::default()), peak: AtomicI64::new(0) }))
+        Box::leak(Box::new(Census {
+            lines: std::array::from_fn(|_| Line::default()),
+            peak: AtomicI64::new(0),
+        }))
     }
 
     #[inline]
@@ -110,8 +117,14 @@ impl Census {
     /// Objects alive now. Deaths are read first, so that a race shows at most a few too many, never too few.
     pub(crate) fn living(&self) -> i64 {
         let used = NEXT_LINE.load(Relaxed).min(LINES);
-        let died: u64 = self.lines[..used].iter().map(|line| line.died.load(Relaxed)).sum();
-        let born: u64 = self.lines[..used].iter().map(|line| line.born.load(Relaxed)).sum();
+        let died: u64 = self.lines[..used]
+            .iter()
+            .map(|line| line.died.load(Relaxed))
+            .sum();
+        let born: u64 = self.lines[..used]
+            .iter()
+            .map(|line| line.born.load(Relaxed))
+            .sum();
         born as i64 - died as i64
     }
 
@@ -183,7 +196,12 @@ mod tests {
         let kept: Vec<Object> = std::thread::scope(|scope| {
             let crews: Vec<_> = (0..4)
                 .map(|_| {
-                    scope.spawn(|| (0..100).map(|i| Object::new(i, Some(census))).filter(|o| o.serial() % 2 == 0).collect::<Vec<_>>())
+                    scope.spawn(|| {
+                        (0..100)
+                            .map(|i| Object::new(i, Some(census)))
+                            .filter(|o| o.serial() % 2 == 0)
+                            .collect::<Vec<_>>()
+                    })
                 })
                 .collect();
             crews.into_iter().flat_map(|c| c.join().unwrap()).collect()

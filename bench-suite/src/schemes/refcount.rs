@@ -39,8 +39,16 @@ struct Counted {
 }
 
 fn word(object: Object) -> u64 {
-    let address = Box::into_raw(Box::new(Counted { internal: AtomicI64::new(LINKED), object })).expose_provenance() as u64;
-    assert_eq!(address & !ADDRESS, 0, "addresses above 48 bits are not supported by the variant refcount");
+    let address = Box::into_raw(Box::new(Counted {
+        internal: AtomicI64::new(LINKED),
+        object,
+    }))
+    .expose_provenance() as u64;
+    assert_eq!(
+        address & !ADDRESS,
+        0,
+        "addresses above 48 bits are not supported by the variant refcount"
+    );
     address
 }
 
@@ -174,7 +182,9 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| (0..100_000).for_each(|_| assert!(cell.read(&mut ()))));
-                scope.spawn(|| (0..20_000).for_each(|serial| cell.write(Object::new(serial, Some(census)))));
+                scope.spawn(|| {
+                    (0..20_000).for_each(|serial| cell.write(Object::new(serial, Some(census))))
+                });
             }
         });
         assert_eq!(census.living(), 1);

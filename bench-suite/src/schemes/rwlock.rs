@@ -44,7 +44,10 @@ impl Scheme for RwLocked {
     #[inline]
     fn write(&self, object: Object) {
         let new = Box::new(object);
-        let old = std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), new);
+        let old = std::mem::replace(
+            &mut *self.0.write().unwrap_or_else(PoisonError::into_inner),
+            new,
+        );
         drop(old);
     }
 }

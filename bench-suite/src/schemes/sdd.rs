@@ -27,7 +27,10 @@ impl Scheme for Sdd {
     #[inline(always)]
     fn read(&self, _: &mut ()) -> bool {
         let guard = Guard::new();
-        self.0.load(Ordering::Acquire, &guard).as_ref().is_some_and(Object::is_alive)
+        self.0
+            .load(Ordering::Acquire, &guard)
+            .as_ref()
+            .is_some_and(Object::is_alive)
     }
 
     fn hold(&self, _: &mut (), inside: impl FnOnce()) -> bool {
@@ -40,7 +43,10 @@ impl Scheme for Sdd {
     #[inline]
     fn write(&self, object: Object) {
         // The old value is retired when it is dropped here.
-        drop(self.0.swap((Some(Owned::new(object)), Tag::None), Ordering::AcqRel));
+        drop(
+            self.0
+                .swap((Some(Owned::new(object)), Tag::None), Ordering::AcqRel),
+        );
     }
 
     fn pass(&self) {

@@ -23,7 +23,10 @@ impl Scheme for Seize {
     type Reader<'a> = ();
 
     fn new(first: Object) -> Self {
-        Seize { collector: Collector::new(), cell: AtomicPtr::new(Box::into_raw(Box::new(first))) }
+        Seize {
+            collector: Collector::new(),
+            cell: AtomicPtr::new(Box::into_raw(Box::new(first))),
+        }
     }
 
     fn reader(&self) {}
@@ -48,7 +51,9 @@ impl Scheme for Seize {
 
     #[inline]
     fn write(&self, object: Object) {
-        let old = self.cell.swap(Box::into_raw(Box::new(object)), Ordering::AcqRel);
+        let old = self
+            .cell
+            .swap(Box::into_raw(Box::new(object)), Ordering::AcqRel);
         // SAFETY: the swap unlinked `old`, this thread does not touch it again, and it came from `Box::into_raw`.
         unsafe { self.collector.retire(old, reclaim::boxed) };
     }

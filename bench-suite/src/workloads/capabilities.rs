@@ -36,7 +36,10 @@ pub(crate) struct Machine {
 }
 
 fn line(path: &str) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
+        .filter(|text| !text.is_empty())
 }
 
 fn unknown() -> String {
@@ -71,7 +74,11 @@ impl Machine {
             kernel: line("/proc/sys/kernel/osrelease").unwrap_or_else(unknown),
             os: std::env::consts::OS,
             arch: std::env::consts::ARCH,
-            profile: if cfg!(debug_assertions) { "debug (not for claims)" } else { "release" },
+            profile: if cfg!(debug_assertions) {
+                "debug (not for claims)"
+            } else {
+                "release"
+            },
             allowed_cpus: cpus,
         }
     }
@@ -94,18 +101,45 @@ impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", percpu::capabilities())?;
         let mut row = |name: &str, value: String| writeln!(f, "{name:<19}{value}");
-        row("forced rung", self.forced_rung.clone().unwrap_or_else(|| "no".to_owned()))?;
+        row(
+            "forced rung",
+            self.forced_rung.clone().unwrap_or_else(|| "no".to_owned()),
+        )?;
         row("auxv rseq bytes", plain(&self.auxv_rseq_feature_size))?;
         row("auxv rseq align", plain(&self.auxv_rseq_align))?;
-        row("membarrier", if self.membarrier_commands.is_empty() { "none".to_owned() } else { self.membarrier_commands.join(", ") })?;
+        row(
+            "membarrier",
+            if self.membarrier_commands.is_empty() {
+                "none".to_owned()
+            } else {
+                self.membarrier_commands.join(", ")
+            },
+        )?;
         row("CPU", self.cpu_model.clone())?;
         row("online CPUs", self.online_cpus.clone())?;
-        row("allowed CPUs", format!("{} {:?}", self.allowed_cpus.len(), self.allowed_cpus))?;
+        row(
+            "allowed CPUs",
+            format!("{} {:?}", self.allowed_cpus.len(), self.allowed_cpus),
+        )?;
         row("packages", self.packages.to_string())?;
-        row("threads per core", self.threads_per_core.map_or_else(unknown, |n| n.to_string()))?;
+        row(
+            "threads per core",
+            self.threads_per_core
+                .map_or_else(unknown, |n| n.to_string()),
+        )?;
         row("NUMA nodes", self.numa_nodes.clone())?;
-        row("caches", if self.caches.is_empty() { unknown() } else { self.caches.join(", ") })?;
-        row("system", format!("{} {} on {}", self.os, self.kernel, self.arch))?;
+        row(
+            "caches",
+            if self.caches.is_empty() {
+                unknown()
+            } else {
+                self.caches.join(", ")
+            },
+        )?;
+        row(
+            "system",
+            format!("{} {} on {}", self.os, self.kernel, self.arch),
+        )?;
         row("build", self.profile.to_owned())
     }
 }
@@ -146,7 +180,12 @@ fn commands(mask: i64) -> Vec<&'static str> {
         "register-private-expedited-rseq",
         "get-registrations",
     ];
-    NAMES.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).map(|(_, name)| *name).collect()
+    NAMES
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| mask >> bit & 1 == 1)
+        .map(|(_, name)| *name)
+        .collect()
 }
 
 fn cpu_model() -> Option<String> {
@@ -160,13 +199,21 @@ fn siblings() -> Option<usize> {
     let mut count = 0;
     for range in list.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        count += last.parse::<usize>().ok()?.checked_sub(first.parse().ok()?)? + 1;
+        count += last
+            .parse::<usize>()
+            .ok()?
+            .checked_sub(first.parse().ok()?)?
+            + 1;
     }
     Some(count)
 }
 
 fn packages(cpus: &[usize]) -> usize {
-    let id = |cpu: &usize| line(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id"));
+    let id = |cpu: &usize| {
+        line(&format!(
+            "/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id"
+        ))
+    };
     let mut ids: Vec<_> = cpus.iter().filter_map(id).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -176,13 +223,22 @@ fn packages(cpus: &[usize]) -> usize {
 fn caches(cpu: usize) -> Vec<String> {
     (0..8)
         .map_while(|index| {
-            let part = |name| line(&format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}"));
+            let part = |name| {
+                line(&format!(
+                    "/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}"
+                ))
+            };
             let kind = match part("type")?.as_str() {
                 "Data" => "d",
                 "Instruction" => "i",
                 _ => "",
             };
-            Some(format!("L{}{kind} {} shared by CPUs {}", part("level")?, part("size")?, part("shared_cpu_list")?))
+            Some(format!(
+                "L{}{kind} {} shared by CPUs {}",
+                part("level")?,
+                part("size")?,
+                part("shared_cpu_list")?
+            ))
         })
         .collect()
 }
@@ -194,7 +250,10 @@ mod tests {
     #[test]
     fn names_of_the_commands() {
         assert_eq!(commands(0), Vec::<&str>::new());
-        assert_eq!(commands(0b1_1000), ["private-expedited", "register-private-expedited"]);
+        assert_eq!(
+            commands(0b1_1000),
+            ["private-expedited", "register-private-expedited"]
+        );
     }
 
     #[test]

@@ -54,7 +54,10 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
         && wanted != rung
     {
         let why = percpu::capabilities().reason;
-        return Ok(Record::skipped(job, &format!("rung {wanted} cannot be had here, this is {rung}: {why}")));
+        return Ok(Record::skipped(
+            job,
+            &format!("rung {wanted} cannot be had here, this is {rung}: {why}"),
+        ));
     }
     let mut record = match schemes::dispatch(&job.variant, Run(job)).ok_or_else(unknown)? {
         Err(Refusal::Skipped(why)) => Record::skipped(job, &why),

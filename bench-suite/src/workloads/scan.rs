@@ -35,7 +35,12 @@ pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
             passes_ref.push(round(cell_ref, census));
         }
         *freed_ref = census.dead() - before;
-        Tally { ops: passes_ref.len() as u64, bad: 0, start, stop: Instant::now() }
+        Tally {
+            ops: passes_ref.len() as u64,
+            bad: 0,
+            start,
+            stop: Instant::now(),
+        }
     }));
     for _ in 0..job.threads {
         workers.push(Box::new(move |pace: &Pace| {
@@ -44,7 +49,12 @@ pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
             pace.park();
             drop(state);
             let now = Instant::now();
-            Tally { ops: 0, bad: u64::from(!alive), start: now, stop: now }
+            Tally {
+                ops: 0,
+                bad: u64::from(!alive),
+                start: now,
+                stop: now,
+            }
         }));
     }
     let (tallies, _) = crew::run(job, workers, || ())?;
@@ -60,9 +70,19 @@ pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
         record.remark("no pass was completed");
     }
     record.set("batch", BATCH);
-    record.set("measured_span_s", tallies[0].stop.duration_since(tallies[0].start).as_secs_f64());
+    record.set(
+        "measured_span_s",
+        tallies[0]
+            .stop
+            .duration_since(tallies[0].start)
+            .as_secs_f64(),
+    );
     passes.sort_unstable();
-    for (key, q) in [("pass_ns_p50", 0.5), ("pass_ns_p99", 0.99), ("pass_ns_max", 1.0)] {
+    for (key, q) in [
+        ("pass_ns_p50", 0.5),
+        ("pass_ns_p99", 0.99),
+        ("pass_ns_max", 1.0),
+    ] {
         if let Some(ns) = quantile(&passes, q) {
             record.set(key, ns);
         }

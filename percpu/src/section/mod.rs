@@ -42,7 +42,7 @@
 //! project's.
 
 use crate::line::Line;
-use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::{AtomicPtr, AtomicUsize};
 
 #[cfg(all(
     target_arch = "x86_64",
@@ -111,11 +111,10 @@ pub struct Claimed {
 ///
 /// # Safety
 ///
-/// `lines` points to `crate::line::MAX_LINES` lines that live for ever, and
-/// `src` to a readable, aligned word. Words are claimed by sections only,
-/// never by compare-exchange.
+/// `lines` points to `crate::line::MAX_LINES` lines that live for ever. Words
+/// are claimed by sections only, never by compare-exchange.
 #[inline(always)]
-pub unsafe fn claim_and_load(lines: *const Line, src: *const *mut ()) -> Claimed {
+pub unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> Claimed {
     // SAFETY: the caller's obligations are the implementation's.
     unsafe { imp::claim_and_load(lines, src) }
 }
@@ -138,7 +137,7 @@ pub unsafe fn search_and_load(
     count: usize,
     first: usize,
     end: usize,
-    src: *const *mut (),
+    src: &AtomicPtr<()>,
     mask: usize,
 ) -> Result<(*const AtomicUsize, *mut ()), Miss> {
     // SAFETY: the caller's obligations are the implementation's.
@@ -154,10 +153,10 @@ pub unsafe fn search_and_load(
 ///
 /// # Safety
 ///
-/// `src` points to a readable word; no other thread stores to `slot`.
+/// The caller owns `slot`: no other thread stores to it.
 #[inline]
 pub unsafe fn load_into(
-    src: *const *mut (),
+    src: &AtomicPtr<()>,
     slot: &AtomicUsize,
     mask: usize,
 ) -> Result<*mut (), Miss> {
@@ -196,11 +195,11 @@ pub unsafe fn claim(
 ///
 /// # Safety
 ///
-/// `lines` points to `count` lines, `src` to a readable word; the words are
-/// changed on their own CPU by sections only.
+/// `lines` points to `count` lines; the words are changed on their own CPU by
+/// sections only.
 #[inline]
 pub unsafe fn load_and_add(
-    src: *const usize,
+    src: &AtomicUsize,
     lines: *const Line,
     count: usize,
     n: usize,
@@ -218,10 +217,10 @@ pub unsafe fn load_and_add(
 ///
 /// # Safety
 ///
-/// As [`load_and_add`]; `flag` points to a readable word, `word < WORDS`.
+/// As [`load_and_add`]; `word < WORDS`.
 #[inline]
 pub unsafe fn check_and_add(
-    flag: *const usize,
+    flag: &AtomicUsize,
     expected: usize,
     lines: *const Line,
     count: usize,

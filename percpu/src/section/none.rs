@@ -4,12 +4,12 @@
 
 use super::{Claimed, Miss, NO_INDEX};
 use crate::line::Line;
-use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::{AtomicPtr, AtomicUsize};
 
 pub(super) const AVAILABLE: bool = false;
 
 #[inline(always)]
-pub(super) unsafe fn claim_and_load(_: *const Line, _: *const *mut ()) -> Claimed {
+pub(super) unsafe fn claim_and_load(_: *const Line, _: &AtomicPtr<()>) -> Claimed {
     Claimed {
         slot: core::ptr::null(),
         value: core::ptr::without_provenance_mut(1),
@@ -22,7 +22,7 @@ pub(super) unsafe fn search_and_load(
     _: usize,
     _: usize,
     _: usize,
-    _: *const *mut (),
+    _: &AtomicPtr<()>,
     _: usize,
 ) -> Result<(*const AtomicUsize, *mut ()), Miss> {
     Err(Miss::Unregistered)
@@ -30,7 +30,7 @@ pub(super) unsafe fn search_and_load(
 
 #[inline(always)]
 pub(super) unsafe fn load_into(
-    _: *const *mut (),
+    _: &AtomicPtr<()>,
     _: &AtomicUsize,
     _: usize,
 ) -> Result<*mut (), Miss> {
@@ -50,7 +50,7 @@ pub(super) unsafe fn claim(
 
 #[inline(always)]
 pub(super) unsafe fn load_and_add(
-    _: *const usize,
+    _: &AtomicUsize,
     _: *const Line,
     _: usize,
     _: usize,
@@ -60,7 +60,7 @@ pub(super) unsafe fn load_and_add(
 
 #[inline(always)]
 pub(super) unsafe fn check_and_add(
-    _: *const usize,
+    _: &AtomicUsize,
     _: usize,
     _: *const Line,
     _: usize,

@@ -70,18 +70,10 @@ fn search_takes_the_first_free_word_in_range_and_stores_the_masked_value() {
     let lines = scratch(FREE);
     let mut object = 7u64;
     let tagged: *mut () = (&raw mut object).cast::<()>().map_addr(|a| a | 1);
+    let src = AtomicPtr::new(tagged);
     let run = |first, end, mask| {
         // SAFETY: scratch lines for every CPU; `tagged` is a live local.
-        settled(|| unsafe {
-            search_and_load(
-                lines.as_ptr(),
-                lines.len(),
-                first,
-                end,
-                &raw const tagged,
-                mask,
-            )
-        })
+        settled(|| unsafe { search_and_load(lines.as_ptr(), lines.len(), first, end, &src, mask) })
     };
     let Some(got) = run(0, WORDS, !1) else { return };
     let (slot, value) = got.unwrap();
@@ -103,12 +95,12 @@ fn search_takes_the_first_free_word_in_range_and_stores_the_masked_value() {
 
 #[test]
 fn search_reports_null_inactive_and_out_of_range() {
-    let null: *mut () = ptr::null_mut();
-    let some: *mut () = ptr::without_provenance_mut(64);
+    let null = AtomicPtr::new(ptr::null_mut());
+    let some = AtomicPtr::new(ptr::without_provenance_mut(64));
     let free = scratch(FREE);
     let fresh = scratch(INACTIVE);
     // SAFETY (all calls): scratch lines, live sources.
-    let search = |lines: &[Line], count, src: &*mut ()| {
+    let search = |lines: &[Line], count, src: &AtomicPtr<()>| {
         settled(|| unsafe { search_and_load(lines.as_ptr(), count, 0, 8, src, ALL) })
     };
     let Some(answer) = search(&free, free.len(), &null) else {
@@ -132,7 +124,8 @@ fn search_reports_null_inactive_and_out_of_range() {
 fn the_inline_claim_agrees_with_the_search() {
     static LINES: crate::line::Lines = crate::line::Lines::new();
     let mut object = 1u64;
-    let src: *mut () = (&raw mut object).cast();
+    let object: *mut () = (&raw mut object).cast();
+    let src = AtomicPtr::new(object);
     if rung() != Rung::Rseq {
         return;
     }
@@ -143,26 +136,29 @@ fn the_inline_claim_agrees_with_the_search() {
     let base = LINES.all().as_ptr();
     loop {
         // SAFETY: a static table, a live local.
-        let claimed = unsafe { claim_and_load(base, &raw const src) };
+        let claimed = unsafe { claim_and_load(base, &src) };
         if claimed.slot.is_null() {
             assert_eq!(claimed.value.addr(), 1, "only an interruption may miss");
             continue;
         }
-        assert_eq!(claimed.value, src);
+        assert_eq!(claimed.value, object);
         assert_eq!(place(LINES.all(), claimed.slot).1, 0);
         // SAFETY: points into the static table.
-        assert_eq!(unsafe { (*claimed.slot).swap(FREE, Relaxed) }, src.addr());
+        assert_eq!(
+            unsafe { (*claimed.slot).swap(FREE, Relaxed) },
+            object.addr()
+        );
         break;
     }
-    let null: *mut () = ptr::null_mut();
+    let null = AtomicPtr::new(ptr::null_mut());
     // SAFETY: as above.
-    let claimed = unsafe { claim_and_load(base, &raw const null) };
+    let claimed = unsafe { claim_and_load(base, &null) };
     assert!(claimed.slot.is_null());
     for index in 0..crate::possible_cpus() {
         LINES.all()[index].words()[0].store(48, Relaxed);
     }
     // SAFETY: as above.
-    let claimed = unsafe { claim_and_load(base, &raw const src) };
+    let claimed = unsafe { claim_and_load(base, &src) };
     assert!(claimed.slot.is_null(), "word 0 is taken");
     assert!(!claimed.value.is_null(), "which is not the same as null");
 }
@@ -172,14 +168,15 @@ fn load_into_stores_into_the_given_word_only() {
     let slot = AtomicUsize::new(FREE);
     let mut object = 3u64;
     let value: *mut () = (&raw mut object).cast();
+    let src = AtomicPtr::new(value);
     // SAFETY (both): live locals; the slot is this thread's.
-    let Some(got) = settled(|| unsafe { load_into(&raw const value, &slot, ALL) }) else {
+    let Some(got) = settled(|| unsafe { load_into(&src, &slot, ALL) }) else {
         return;
     };
     assert_eq!(got, Ok(value));
     assert_eq!(slot.load(Relaxed), value.addr());
-    let null: *mut () = ptr::null_mut();
-    let got = settled(|| unsafe { load_into(&raw const null, &slot, ALL) });
+    let null = AtomicPtr::new(ptr::null_mut());
+    let got = settled(|| unsafe { load_into(&null, &slot, ALL) });
     assert_eq!(got, Some(Err(Miss::Null)));
     assert_eq!(
         slot.load(Relaxed),
@@ -214,7 +211,7 @@ fn counters_add_up_and_wrap() {
     };
     let add = |n| {
         // SAFETY: scratch lines; `phase` is live.
-        settled(|| unsafe { load_and_add(phase.as_ptr(), lines.as_ptr(), lines.len(), n) })
+        settled(|| unsafe { load_and_add(&phase, lines.as_ptr(), lines.len(), n) })
     };
     let Some(got) = add(5) else { return };
     assert_eq!(got, Ok(1));
@@ -227,9 +224,7 @@ fn counters_add_up_and_wrap() {
     let flag = AtomicUsize::new(0);
     let check = |expected| {
         // SAFETY: scratch lines; `flag` is live.
-        settled(|| unsafe {
-            check_and_add(flag.as_ptr(), expected, lines.as_ptr(), lines.len(), 7, 2)
-        })
+        settled(|| unsafe { check_and_add(&flag, expected, lines.as_ptr(), lines.len(), 7, 2) })
     };
     assert_eq!(check(0), Some(Ok(())));
     assert_eq!(check(1), Some(Err(Miss::Mismatch)));
@@ -241,14 +236,14 @@ fn counters_add_up_and_wrap() {
 #[test]
 fn report_82_kernel_fields_stay_the_kernels() {
     let lines = scratch(FREE);
-    let some: *mut () = ptr::without_provenance_mut(64);
+    let some = AtomicPtr::new(ptr::without_provenance_mut(64));
     if rung() != Rung::Rseq {
         return;
     }
     wait_until_enabled();
     for _ in 0..200_000 {
         // SAFETY: scratch lines, a live local.
-        match unsafe { search_and_load(lines.as_ptr(), lines.len(), 0, 8, &raw const some, ALL) } {
+        match unsafe { search_and_load(lines.as_ptr(), lines.len(), 0, 8, &some, ALL) } {
             // SAFETY: points into `lines`.
             Ok((slot, _)) => unsafe { (*slot).store(FREE, Relaxed) },
             Err(miss) => assert_eq!(miss, Miss::Restarted),

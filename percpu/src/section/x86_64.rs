@@ -26,7 +26,7 @@
 
 use super::{Claimed, Miss, NO_INDEX};
 use crate::line::{Line, MAX_LINES, STRIDE, WORDS};
-use crate::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
 use core::arch::asm;
 
 pub(super) const AVAILABLE: bool = true;
@@ -148,7 +148,7 @@ fn miss(status: u32, lines: *const Line, slot: *const AtomicUsize) -> Miss {
 }
 
 #[inline(always)]
-pub(super) unsafe fn claim_and_load(lines: *const Line, src: *const *mut ()) -> Claimed {
+pub(super) unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> Claimed {
     let Some((off, idx)) = area() else {
         return Claimed {
             slot: core::ptr::null(),
@@ -159,8 +159,7 @@ pub(super) unsafe fn claim_and_load(lines: *const Line, src: *const *mut ()) -> 
     let value: *mut ();
     // SAFETY: `off` is the rseq area of this thread when `cpu_id` is not
     // negative, which the section tests before it relies on it; the index is
-    // below MAX_LINES, so `slot` stays inside the caller's table; the caller
-    // vouches for `src`. Only a FREE word of the own CPU's line is stored to,
+    // below MAX_LINES, so `slot` stays inside the caller's table. Only a FREE word of the own CPU's line is stored to,
     // and the kernel restarts the section before another thread can run on
     // this CPU (or use its mm_cid).
     unsafe {
@@ -184,7 +183,7 @@ pub(super) unsafe fn claim_and_load(lines: *const Line, src: *const *mut ()) -> 
             off = in(reg) off,
             idx = in(reg) idx,
             lines = in(reg) lines,
-            src = in(reg) src,
+            src = in(reg) src.as_ptr(),
             slot = out(reg) slot,
             value = out(reg) value,
             max = const MAX_LINES,
@@ -200,7 +199,7 @@ pub(super) unsafe fn search_and_load(
     count: usize,
     first: usize,
     end: usize,
-    src: *const *mut (),
+    src: &AtomicPtr<()>,
     mask: usize,
 ) -> Result<(*const AtomicUsize, *mut ()), Miss> {
     let Some((off, idx)) = area() else {
@@ -254,7 +253,7 @@ pub(super) unsafe fn search_and_load(
             count = in(reg) count,
             first = in(reg) first,
             end = in(reg) end,
-            src = in(reg) src,
+            src = in(reg) src.as_ptr(),
             mask = in(reg) mask,
             slot = out(reg) slot,
             value = out(reg) value,
@@ -272,7 +271,7 @@ pub(super) unsafe fn search_and_load(
 
 #[inline]
 pub(super) unsafe fn load_into(
-    src: *const *mut (),
+    src: &AtomicPtr<()>,
     slot: &AtomicUsize,
     mask: usize,
 ) -> Result<*mut (), Miss> {
@@ -305,7 +304,7 @@ pub(super) unsafe fn load_into(
             "jmp 34b",
             ".popsection",
             off = in(reg) off,
-            src = in(reg) src,
+            src = in(reg) src.as_ptr(),
             slot = in(reg) slot,
             mask = in(reg) mask,
             value = out(reg) value,
@@ -388,7 +387,7 @@ pub(super) unsafe fn claim(
 
 #[inline]
 pub(super) unsafe fn load_and_add(
-    src: *const usize,
+    src: &AtomicUsize,
     lines: *const Line,
     count: usize,
     n: usize,
@@ -424,7 +423,7 @@ pub(super) unsafe fn load_and_add(
             idx = in(reg) idx,
             lines = in(reg) lines,
             count = in(reg) count,
-            src = in(reg) src,
+            src = in(reg) src.as_ptr(),
             n = in(reg) n,
             line = out(reg) _,
             loaded = out(reg) loaded,
@@ -441,7 +440,7 @@ pub(super) unsafe fn load_and_add(
 
 #[inline]
 pub(super) unsafe fn check_and_add(
-    flag: *const usize,
+    flag: &AtomicUsize,
     expected: usize,
     lines: *const Line,
     count: usize,
@@ -477,7 +476,7 @@ pub(super) unsafe fn check_and_add(
             idx = in(reg) idx,
             lines = in(reg) lines,
             count = in(reg) count,
-            flag = in(reg) flag,
+            flag = in(reg) flag.as_ptr(),
             expected = in(reg) expected,
             word = in(reg) word,
             n = in(reg) n,

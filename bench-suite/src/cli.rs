@@ -1,0 +1,266 @@
+//! Floor 3, bench-suite. Owns the command line: options, subcommands, and one clear line for every bad one.
+//! May touch `parse` and `clap`.
+
+use crate::engine::child;
+use crate::engine::job::Pin;
+use crate::parse;
+use crate::trouble::Trouble;
+use clap::{Args, Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const AFTER: &str = "\
+Without a subcommand: a tour of read, write, scan and stall that prints one table per workload with the ratio to hp and
+writes results.jsonl, results.csv and one SVG per workload into target/hpbench/ of the current directory.
+
+Every run is a process of its own; runs of different variants are interleaved in an order drawn from --seed.
+Elapsed time is measured. Files are written as NAME.part, run by run, and renamed when complete; what is not a regular
+file (a pipe, a device) is written directly. With '-' the records have the standard output to themselves and the
+tables go to the standard error.
+
+Exit codes:
+  0  all runs are in (also when the reader of the standard output goes away early)
+  1  a file or the output could not be written
+  2  the command line makes no sense
+  3  the environment refuses (a thread cannot be bound, a child process cannot be started)
+  4  a run read a dead object, crashed or hung";
+
+/// Thread-count sweeps of safe memory reclamation schemes.
+#[derive(Debug, Parser)]
+#[command(name = "hpbench", version, about, after_help = AFTER, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// What applies everywhere.
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// What to measure; the tour if left out.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Options before or after the subcommand.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Thread counts, like 1,2,4 (scan: idle threads) (stall: the parked reader counts) [default: 1,2; write 1; scan 1,16,256,2048; stall 2]
+    #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::threads(text).map(List))]
+    pub(crate) threads: Option<List<usize>>,
+    /// Variants, like hp,haphazard [default: all that the workload can measure]
+    #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::variants(text).map(List))]
+    pub(crate) variants: Option<List<&'static str>>,
+    /// How long each run is measured, like 1s or 200ms [default: 1s; quick 100ms; the tour fits its budget]
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse::positive_duration)]
+    pub(crate) time: Option<Duration>,
+    /// How long each run goes on before [default: 200ms; quick 20ms; the tour fits its budget]
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse::duration)]
+    pub(crate) warmup: Option<Duration>,
+    /// Repetitions of each point [default: 3; quick 1]
+    #[arg(long, global = true, value_name = "N", value_parser = parse::runs)]
+    pub(crate) runs: Option<usize>,
+    /// Short runs, one each: to see that it works, not for claims
+    #[arg(long, global = true)]
+    pub(crate) quick: bool,
+    /// Seed of the order of runs
+    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Bind thread i to the i-th allowed CPU, round robin, or to none
+    #[arg(long, global = true, value_enum, default_value = "core")]
+    pub(crate) pin: Pin,
+    /// One JSON object per run into FILE, or to the standard output
+    #[arg(long, global = true, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+    /// One CSV row per run into FILE, or to the standard output
+    #[arg(long, global = true, value_name = "FILE|-")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Show workloads and variants, what each measures and how the peer is used
+    #[arg(long, global = true)]
+    pub(crate) list: bool,
+}
+
+/// A list that is one value of an option.
+#[derive(Debug, Clone)]
+pub(crate) struct List<T>(pub(crate) Vec<T>);
+
+/// The workloads.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Protect + dereference + release, per variant and thread count
+    Read,
+    /// Allocate + swap + retire, writers alone or beside readers
+    Write {
+        /// Reading threads beside the writers [default: 0]
+        #[arg(long, value_name = "N", value_parser = parse::crew)]
+        readers: Option<usize>,
+        /// Writing threads [default: 1]
+        #[arg(long, value_name = "N", value_parser = parse::crew)]
+        writers: Option<usize>,
+    },
+    /// Time of one reclaim pass beside threads that have used the library and sit idle
+    Scan,
+    /// One reader parked inside protection while writers retire: objects that wait
+    Stall,
+    /// Which rung runs here and why, CPU topology, kernel features
+    Capabilities,
+    /// One run in this process, as the parent asks for it
+    #[command(name = child::SUBCOMMAND, hide = true)]
+    RunOne {
+        /// The job as JSON
+        job: String,
+    },
+}
+
+/// What clap made of the arguments.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    /// Go on with this.
+    Run(Box<Cli>),
+    /// Help or version: print and leave.
+    Show(String),
+}
+
+/// Parses the arguments of the process; complaints become one line.
+pub(crate) fn parse() -> Result<Parsed, Trouble> {
+    parse_from(std::env::args_os())
+}
+
+fn parse_from(
+    arguments: impl IntoIterator<Item = impl Into<std::ffi::OsString> + Clone>,
+) -> Result<Parsed, Trouble> {
+    match Cli::try_parse_from(arguments) {
+        Ok(cli) => {
+            check(&cli)?;
+            Ok(Parsed::Run(Box::new(cli)))
+        }
+        Err(error) if !error.use_stderr() => Ok(Parsed::Show(error.render().to_string())),
+        Err(error) => Err(Trouble::Usage(condense(&error.render().to_string()))),
+    }
+}
+
+/// One line out of clap's paragraphs: the complaint, and its tips.
+fn condense(text: &str) -> String {
+    let mut paragraphs = text.split("\n\n");
+    let join = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    let complaint = join(paragraphs.next().unwrap_or_default());
+    let mut line = complaint
+        .strip_prefix("error: ")
+        .unwrap_or(&complaint)
+        .to_owned();
+    for tip in paragraphs
+        .map(join)
+        .filter(|paragraph| paragraph.starts_with("tip: "))
+    {
+        line.push_str("; ");
+        line.push_str(&tip);
+    }
+    line
+}
+
+/// What no single option can see.
+fn check(cli: &Cli) -> Result<(), Trouble> {
+    let usage = |text: &str| Err(Trouble::Usage(text.to_owned()));
+    let options = &cli.options;
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if is_stdout(&options.json) && is_stdout(&options.csv) {
+        return usage("--json - and --csv - cannot share the standard output");
+    }
+    match (&options.json, &options.csv) {
+        (Some(json), Some(csv)) if json == csv => {
+            return usage(&format!(
+                "--json and --csv cannot write the same file '{}'",
+                json.display()
+            ));
+        }
+        _ => {}
+    }
+    match &cli.command {
+        Some(Command::Write { readers, writers }) => {
+            if options.threads.is_some() && (readers.is_some() || writers.is_some()) {
+                return usage(
+                    "--threads counts writers alone and cannot be combined with --readers or --writers",
+                );
+            }
+            if *writers == Some(0) {
+                return usage(
+                    "invalid value '0' for '--writers <N>': write needs at least 1 writer",
+                );
+            }
+        }
+        Some(Command::Stall) => {
+            if options
+                .threads
+                .as_ref()
+                .is_some_and(|list| list.0.contains(&1))
+            {
+                return usage(
+                    "invalid value '1' for '--threads <LIST>': stall needs 2, a parked reader and a writer",
+                );
+            }
+        }
+        Some(Command::Capabilities) if options.csv.is_some() => {
+            return usage("--csv: capabilities has no table, use --json");
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn complaint(arguments: &[&str]) -> String {
+        let all = ["hpbench"].iter().chain(arguments);
+        match parse_from(all) {
+            Err(trouble) => {
+                assert_eq!(trouble.code(), 2);
+                let text = trouble.to_string();
+                assert!(!text.contains('\n'), "{text}");
+                text
+            }
+            Ok(parsed) => panic!("{arguments:?} was accepted: {parsed:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn complaints_name_option_and_value() {
+        for (arguments, option, value) in [
+            (vec!["--threads", "0"], "--threads", "0"),
+            (vec!["read", "--threads", "1,,2"], "--threads", "1,,2"),
+            (vec!["read", "--threads", "abc"], "--threads", "abc"),
+            (vec!["--time", "0s", "read"], "--time", "0s"),
+            (vec!["read", "--runs", "0"], "--runs", "0"),
+            (
+                vec!["read", "--variants", "hp,,none"],
+                "--variants",
+                "hp,,none",
+            ),
+            (vec!["read", "--variants", "hpp"], "--variants", "hpp"),
+            (vec!["read", "--pin", "x"], "--pin", "x"),
+            (vec!["write", "--writers", "0"], "--writers", "0"),
+            (vec!["stall", "--threads", "1,2"], "--threads", "1"),
+            (vec!["--json", "-", "--csv", "-"], "--json", "-"),
+            (vec!["--thread", "1"], "--thread", "tip"),
+            (vec!["no-such"], "no-such", "no-such"),
+        ] {
+            let text = complaint(&arguments);
+            assert!(text.contains(option) && text.contains(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn options_go_before_and_after() {
+        for arguments in [
+            ["hpbench", "--threads", "1,2", "read"],
+            ["hpbench", "read", "--threads", "1,2"],
+        ] {
+            match parse_from(arguments).unwrap() {
+                Parsed::Run(cli) => assert_eq!(cli.options.threads.unwrap().0, [1, 2]),
+                Parsed::Show(text) => panic!("{text}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Floor 3, bench-suite. Owns which points a command measures and for how long: defaults, `--quick`, the tour's budget.
+//! May touch the options, the registry and the job.
+
+use crate::cli::Options;
+use crate::engine::job::{Job, Workload};
+use crate::schemes::{self, About, Support};
+use crate::workloads;
+use std::time::Duration;
+
+/// Wall time that the tour plans for, below the 90 s that it promises.
+const BUDGET: Duration = Duration::from_secs(72);
+
+/// The same with `--quick`.
+const QUICK_BUDGET: Duration = Duration::from_secs(8);
+
+/// Threads of one workload: (all, readers, writers).
+type Shape = (usize, usize, usize);
+
+/// What is run, how often, and how long the runs take together.
+#[derive(Debug)]
+pub(crate) struct Points {
+    /// One job per point.
+    pub(crate) jobs: Vec<Job>,
+    /// Repetitions.
+    pub(crate) runs: usize,
+}
+
+impl Points {
+    /// The points of one workload. `crew` is the (readers, writers) asked for by `write`.
+    pub(crate) fn of(workload: Workload, crew: Option<(usize, usize)>, options: &Options) -> Self {
+        let shapes = match crew {
+            Some((readers, writers)) => vec![(readers + writers, readers, writers)],
+            None => {
+                let threads = options
+                    .threads
+                    .as_ref()
+                    .map_or_else(|| default_threads(workload), |list| list.0.clone());
+                threads.into_iter().map(|n| shape(workload, n)).collect()
+            }
+        };
+        let (time, warmup) = if options.quick {
+            (100, 20)
+        } else {
+            (1000, 200)
+        };
+        let time = options.time.unwrap_or(Duration::from_millis(time));
+        let warmup = options.warmup.unwrap_or(Duration::from_millis(warmup));
+        let jobs = shapes
+            .iter()
+            .flat_map(|&shape| cross(workload, shape, time, warmup, options))
+            .collect();
+        Points {
+            jobs,
+            runs: runs(options),
+        }
+    }
+
+    /// The points of the tour, timed to fit its budget.
+    pub(crate) fn tour(options: &Options) -> Self {
+        let threads = options
+            .threads
+            .as_ref()
+            .map_or_else(|| vec![1, 2], |list| list.0.clone());
+        let mut shapes: Vec<(Workload, Shape)> = threads
+            .iter()
+            .map(|&n| (Workload::Read, shape(Workload::Read, n)))
+            .collect();
+        shapes.extend([(Workload::Write, (1, 0, 1)), (Workload::Write, (2, 1, 1))]);
+        shapes.extend([16, 2048].map(|n| (Workload::Scan, shape(Workload::Scan, n))));
+        shapes.push((Workload::Stall, shape(Workload::Stall, 2)));
+        let zero = Duration::ZERO;
+        let mut jobs: Vec<Job> = shapes
+            .iter()
+            .flat_map(|&(workload, shape)| cross(workload, shape, zero, zero, options))
+            .collect();
+        let runs = runs(options);
+        let budget = if options.quick { QUICK_BUDGET } else { BUDGET };
+        let share = share(&jobs, runs, budget);
+        for job in &mut jobs {
+            job.time = options.time.unwrap_or(share.mul_f64(0.85));
+            job.warmup = options.warmup.unwrap_or(share.mul_f64(0.15));
+        }
+        Points { jobs, runs }
+    }
+
+    /// Wall time that the runs take, without their start and end.
+    pub(crate) fn wall(&self) -> Duration {
+        self.jobs
+            .iter()
+            .filter(|job| runs_at_all(job))
+            .map(|job| job.time + job.warmup)
+            .sum::<Duration>()
+            * self.runs as u32
+    }
+
+    /// Runs that will take place.
+    pub(crate) fn count(&self) -> usize {
+        self.jobs.iter().filter(|job| runs_at_all(job)).count() * self.runs
+    }
+}
+
+fn runs(options: &Options) -> usize {
+    options.runs.unwrap_or(if options.quick { 1 } else { 3 })
+}
+
+fn default_threads(workload: Workload) -> Vec<usize> {
+    match workload {
+        Workload::Read => vec![1, 2],
+        Workload::Write => vec![1],
+        Workload::Scan => vec![1, 16, 256, 2048],
+        Workload::Stall => vec![2],
+    }
+}
+
+fn shape(workload: Workload, threads: usize) -> Shape {
+    match workload {
+        Workload::Read => (threads, threads, 0),
+        Workload::Write => (threads, 0, threads),
+        Workload::Scan => (threads, 0, 1),
+        Workload::Stall => (threads, 1, threads - 1),
+    }
+}
+
+fn cross(
+    workload: Workload,
+    shape: Shape,
+    time: Duration,
+    warmup: Duration,
+    options: &Options,
+) -> Vec<Job> {
+    let variants: Vec<&About> = match &options.variants {
+        Some(list) => list
+            .0
+            .iter()
+            .filter_map(|name| schemes::find(name))
+            .collect(),
+        None => schemes::listed().collect(),
+    };
+    let (threads, readers, writers) = shape;
+    let job = |about: &About| Job {
+        workload,
+        variant: about.name.to_owned(),
+        threads,
+        readers,
+        writers,
+        run: 0,
+        order: 0,
+        seed: options.seed,
+        time,
+        warmup,
+        pin: options.pin,
+        quick: options.quick,
+    };
+    variants.into_iter().map(job).collect()
+}
+
+/// The description of a job's variant.
+pub(crate) fn about(job: &Job) -> &'static About {
+    schemes::find(&job.variant).expect("only known variants become jobs")
+}
+
+fn runs_at_all(job: &Job) -> bool {
+    workloads::support(about(job), job) == Support::Yes
+}
+
+/// What a process, its threads and its end cost beside the run itself.
+fn overhead(job: &Job) -> Duration {
+    Duration::from_millis(12) + Duration::from_micros(100) * job.threads as u32
+}
+
+/// Time for each run such that all of them fit `budget`, within reason.
+fn share(jobs: &[Job], runs: usize, budget: Duration) -> Duration {
+    let live = || jobs.iter().filter(|job| runs_at_all(job));
+    let fixed = live().map(overhead).sum::<Duration>() * runs as u32;
+    let count = (live().count() * runs).max(1) as u32;
+    (budget.saturating_sub(fixed) / count).clamp(Duration::from_millis(20), Duration::from_secs(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, List};
+    use clap::Parser;
+
+    fn options(arguments: &[&str]) -> Options {
+        Cli::parse_from(["hpbench"].iter().chain(arguments)).options
+    }
+
+    #[test]
+    fn the_tour_plans_to_fit() {
+        let points = Points::tour(&options(&[]));
+        assert_eq!(points.runs, 3);
+        assert!(points.wall() <= BUDGET, "{:?}", points.wall());
+        for workload in Workload::ALL {
+            assert!(points.jobs.iter().any(|job| job.workload == workload));
+        }
+        let quick = Points::tour(&options(&["--quick"]));
+        assert!(quick.wall() <= QUICK_BUDGET, "{:?}", quick.wall());
+        assert!(
+            quick
+                .jobs
+                .iter()
+                .all(|job| job.quick && !job.time.is_zero())
+        );
+    }
+
+    #[test]
+    fn options_beat_defaults() {
+        let options = options(&[
+            "--threads",
+            "3",
+            "--variants",
+            "mutex",
+            "--time",
+            "7ms",
+            "--quick",
+        ]);
+        let points = Points::of(Workload::Write, None, &options);
+        assert_eq!(points.jobs.len(), 1);
+        let job = &points.jobs[0];
+        assert_eq!((job.threads, job.readers, job.writers), (3, 0, 3));
+        assert_eq!(job.time, Duration::from_millis(7));
+        let mixed = Points::of(
+            Workload::Write,
+            Some((2, 1)),
+            &Options {
+                threads: None::<List<usize>>,
+                ..options
+            },
+        );
+        assert_eq!(
+            (
+                mixed.jobs[0].threads,
+                mixed.jobs[0].readers,
+                mixed.jobs[0].writers
+            ),
+            (3, 2, 1)
+        );
+    }
+
+    #[test]
+    fn what_cannot_run_takes_no_time() {
+        let points = Points::of(
+            Workload::Scan,
+            None,
+            &options(&["--variants", "mutex,haphazard", "--threads", "4"]),
+        );
+        assert_eq!(points.jobs.len(), 2);
+        assert_eq!(points.count(), 3);
+        assert_eq!(points.wall(), Duration::from_millis(3600));
+    }
+}

@@ -1,0 +1,291 @@
+//! Floor 3, bench-suite. Owns the course of a command: open the outputs, run the plan, report, give the files their names.
+//! May touch `engine`, `report`, `workloads` and the terminal.
+
+use crate::cli::Options;
+use crate::engine::job::{Job, Workload};
+use crate::engine::{child, plan};
+use crate::points::{Points, about};
+use crate::report::record::{Record, Status};
+use crate::report::sink::{Format, Sink, Target};
+use crate::report::{svg, table};
+use crate::schemes::{self, Support};
+use crate::trouble::Trouble;
+use crate::workloads::{self, capabilities::Machine};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// Where the tour writes, from the current directory.
+const FOLDER: &str = "target/hpbench";
+
+/// Text for people: the standard output, unless records have it.
+struct Voice {
+    stderr: bool,
+}
+
+impl Voice {
+    fn new(options: &Options) -> Self {
+        let taken = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+        Voice {
+            stderr: taken(&options.json) || taken(&options.csv),
+        }
+    }
+
+    fn say(&self, text: &str) -> Result<(), Trouble> {
+        if self.stderr {
+            let mut err = io::stderr().lock();
+            return err
+                .write_all(text.as_bytes())
+                .map_err(|error| Trouble::write("standard error", &error));
+        }
+        say(text)
+    }
+}
+
+/// Writes to the standard output and makes sure that it has left the program.
+pub(crate) fn say(text: &str) -> Result<(), Trouble> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| Trouble::stdout(&error))
+}
+
+/// One workload.
+pub(crate) fn workload(
+    workload: Workload,
+    crew: Option<(usize, usize)>,
+    options: &Options,
+) -> Result<(), Trouble> {
+    let voice = Voice::new(options);
+    let sinks = asked_sinks(options)?;
+    let points = Points::of(workload, crew, options);
+    voice.say(&Machine::look().heading())?;
+    let (records, sinks) = perform(&points, sinks)?;
+    voice.say(&table::render(&records, workload))?;
+    finish(&voice, sinks, Vec::new())?;
+    verdict(&records)
+}
+
+/// The tour.
+pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
+    let voice = Voice::new(options);
+    let folder = Path::new(FOLDER);
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Trouble::write(&format!("cannot make the folder {FOLDER}"), &error))?;
+    let mut sinks = asked_sinks(options)?;
+    sinks.push(Sink::open(
+        "tour file",
+        &folder.join("results.jsonl"),
+        Format::Jsonl,
+    )?);
+    sinks.push(Sink::open(
+        "tour file",
+        &folder.join("results.csv"),
+        Format::Csv,
+    )?);
+    let mut plots = Vec::new();
+    for workload in Workload::ALL {
+        plots.push((
+            workload,
+            Target::open(
+                "tour file",
+                &folder.join(format!("{}.svg", workload.name())),
+            )?,
+        ));
+    }
+    let points = Points::tour(options);
+    voice.say(&Machine::look().heading())?;
+    voice.say(&format!(
+        "tour: {} runs, {} repetition(s) of each point, about {:.0} ms each with warm-up, some {:.0} s in all{}\n",
+        points.count(),
+        points.runs,
+        points.wall().as_secs_f64() * 1e3 / points.count().max(1) as f64,
+        points.wall().as_secs_f64() * 1.12,
+        if options.quick { " (quick: not for claims)" } else { "" }
+    ))?;
+    let (records, sinks) = perform(&points, sinks)?;
+    for workload in Workload::ALL {
+        voice.say(&table::render(&records, workload))?;
+    }
+    let mut files = Vec::new();
+    for (workload, mut target) in plots {
+        if let Some(plot) = svg::render(&records, workload) {
+            target.put(&plot)?;
+            files.extend(target.finish()?);
+        }
+    }
+    finish(&voice, sinks, files)?;
+    verdict(&records)
+}
+
+fn asked_sinks(options: &Options) -> Result<Vec<Sink>, Trouble> {
+    let mut sinks = Vec::new();
+    if let Some(path) = &options.json {
+        sinks.push(Sink::open("--json", path, Format::Jsonl)?);
+    }
+    if let Some(path) = &options.csv {
+        sinks.push(Sink::open("--csv", path, Format::Csv)?);
+    }
+    Ok(sinks)
+}
+
+/// Runs the plan; every record reaches the sinks before the next run starts.
+fn perform(points: &Points, mut sinks: Vec<Sink>) -> Result<(Vec<Record>, Vec<Sink>), Trouble> {
+    let plan = plan::interleave(
+        &points.jobs,
+        points.runs,
+        points.jobs.first().map_or(0, |job| job.seed),
+    );
+    let bar = progress(points.count() as u64);
+    let mut records = Vec::with_capacity(plan.len());
+    for job in &plan {
+        let record = match workloads::support(about(job), job) {
+            // The reason does not change from one repetition to the next.
+            Support::No(_) if job.run > 0 => continue,
+            Support::No(why) => Record::skipped(job, why),
+            Support::Yes => {
+                bar.set_message(describe(job));
+                let record = child::run(job, about(job))?;
+                bar.inc(1);
+                record
+            }
+        };
+        for sink in &mut sinks {
+            sink.record(&record)?;
+        }
+        records.push(record);
+    }
+    bar.finish_and_clear();
+    Ok((records, sinks))
+}
+
+fn describe(job: &Job) -> String {
+    format!(
+        "{} {} ({} threads)",
+        job.workload.name(),
+        job.variant,
+        job.threads
+    )
+}
+
+/// A bar on the standard error if that is a terminal. It moves between runs only, never during one.
+fn progress(length: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta} left  {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(length).with_style(style)
+}
+
+fn finish(voice: &Voice, sinks: Vec<Sink>, mut files: Vec<PathBuf>) -> Result<(), Trouble> {
+    for sink in sinks {
+        files.extend(sink.finish()?);
+    }
+    if files.is_empty() {
+        return Ok(());
+    }
+    let list: String = files
+        .iter()
+        .map(|file| format!("  {}\n", file.display()))
+        .collect();
+    voice.say(&format!("\nwritten:\n{list}"))
+}
+
+/// The correctness gate: any failed run fails the program.
+fn verdict(records: &[Record]) -> Result<(), Trouble> {
+    let failed: Vec<&Record> = records
+        .iter()
+        .filter(|record| record.status == Status::Failed)
+        .collect();
+    match failed.first() {
+        None => Ok(()),
+        Some(first) => Err(Trouble::Correctness(format!(
+            "{} of {} runs failed, the first: {} {} ({} threads): {}",
+            failed.len(),
+            records.len(),
+            first.workload.name(),
+            first.variant,
+            first.threads,
+            first.note
+        ))),
+    }
+}
+
+/// `capabilities`.
+pub(crate) fn capabilities(options: &Options) -> Result<(), Trouble> {
+    let machine = Machine::look();
+    match &options.json {
+        None => say(&machine.to_string()),
+        Some(path) => {
+            let mut target = Target::open("--json", path)?;
+            let mut text = serde_json::to_string(&machine).expect("a description is plain data");
+            text.push('\n');
+            target.put(&text)?;
+            target.finish().map(|_| ())
+        }
+    }
+}
+
+/// `--list`.
+pub(crate) fn list() -> Result<(), Trouble> {
+    let mut text = String::from("Workloads:\n");
+    for (name, what) in [
+        ("read", "protect + dereference + release, ns per pair"),
+        (
+            "write",
+            "allocate + swap + retire; --readers N --writers M adds readers; ops_per_s counts writes, reads_per_s reads",
+        ),
+        (
+            "scan",
+            "time of one reclaim pass against the number of threads that sit idle",
+        ),
+        (
+            "stall",
+            "objects that wait while one reader is parked inside protection",
+        ),
+        (
+            "capabilities",
+            "which rung runs here and why, topology, kernel features",
+        ),
+    ] {
+        text.push_str(&format!("  {name:<18}{what}\n"));
+    }
+    text.push_str(
+        "\nVariants (how the peer is used is the fairest use that its documentation allows):\n",
+    );
+    for about in schemes::listed() {
+        text.push_str(&format!(
+            "  {:<18}{}\n  {:<18}holder: {}\n",
+            about.name, about.measures, "", about.holder
+        ));
+        for (what, support) in [
+            ("write beside readers", about.write_with_readers),
+            ("scan", about.scan),
+            ("stall", about.stall),
+        ] {
+            if let Support::No(why) = support {
+                text.push_str(&format!("  {:<18}not in {what}: {why}\n", ""));
+            }
+        }
+    }
+    text.push_str(&format!(
+        "\nscan retires {} objects before each pass.\n",
+        workloads::SCAN_BATCH
+    ));
+    say(&text)
+}
+
+/// The hidden subcommand: one run in this process.
+pub(crate) fn run_one(job: &str) -> Result<(), Trouble> {
+    use crate::engine::crew::Refusal;
+    let job: Job = serde_json::from_str(job)
+        .map_err(|error| Trouble::Usage(format!("{}: {error}", child::SUBCOMMAND)))?;
+    child::set_alarm(&job);
+    let record = match workloads::run(&job) {
+        Ok(record) => record,
+        Err(Refusal::Skipped(why)) => Record::skipped(&job, &why),
+        Err(Refusal::Environment(why)) => return Err(Trouble::Environment(why)),
+    };
+    say(&record.to_line())
+}

@@ -1,0 +1,506 @@
+//! Overflow slots: where protections go when the CPU's line cannot take them.
+//!
+//! Floor 2 (`hp`), raw layer. Owns the records, their list, and the choice of
+//! a slot in them; touches the calling thread's [`Thread`] handle.
+//!
+//! # Purpose
+//!
+//! A thread comes here when all slots of its CPU are taken, when it cannot run
+//! sections (lower rungs, not registered), when it holds a protection for long
+//! (`HazardPointer`, `Guard::detach`) or when it clones a guard. Acquiring a
+//! slot never fails.
+//!
+//! # Records
+//!
+//! A record has 8 slots. It is in one of three states (`owner`):
+//!
+//! | owner | who claims in it | how |
+//! |---|---|---|
+//! | `UNOWNED` | nobody; a thread may take it | exchange of `owner` |
+//! | `OWNED` | its thread | find a `FREE` word, store |
+//! | `SHARED` | everybody | compare-exchange `FREE` → `RESERVED` |
+//!
+//! A thread takes a record at its first overflow and gives it back when it
+//! exits; the next thread finds it by walking the list, so that the number of
+//! records is the largest number of threads that overflowed at one time, not
+//! the number of threads that ever lived. Slots that are still held when the
+//! record changes hands (guards that went to other threads) are simply not
+//! `FREE`. Taking a record is an exchange of its own owner word; there is no
+//! free list and hence no ABA.
+//!
+//! Shared records serve whoever has no handle: thread teardown, a signal
+//! handler that interrupts its own thread's claim, the ninth guard of a
+//! thread. The first `POOL` of them are part of the list's head, so that the
+//! first 64 such claims allocate nothing.
+//!
+//! # Clones
+//!
+//! A clone of an overflow guard shares its slot: `extra` counts the clones.
+//! (Were a clone to take a slot of its own, protection could move to a place
+//! that a scan in progress has already passed.)
+//!
+//! # Orderings
+//!
+//! * *Link* (Release exchange of `head`) – pairs with the Acquire load of
+//!   `head` in a scan and in `claim`.
+//! * *Publish* (Release store of an address) – pairs with the scanner's Acquire
+//!   load; Release because the claim must hand on what the slot's previous
+//!   holder released (it read `FREE` with Acquire).
+//! * *Recheck* (Acquire load of the source after the light barrier) – pairs
+//!   with the heavy barrier between unlinking and scanning: either the recheck
+//!   sees the unlinking or the scan sees the slot.
+
+use crate::ptr_eq::ptr_eq;
+use crate::slot::{FREE, RESERVED, SlotRef, is_address};
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+use percpu::section::{self, Miss};
+use percpu::sync::atomic::{
+    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
+};
+
+/// Slots of a record.
+#[cfg(not(loom))]
+pub(crate) const SLOTS: usize = 8;
+/// Slots of a record under loom.
+#[cfg(loom)]
+pub(crate) const SLOTS: usize = 1;
+
+/// Shared records that need no allocation.
+#[cfg(not(loom))]
+const POOL: usize = 8;
+/// Shared records that need no allocation under loom.
+#[cfg(loom)]
+const POOL: usize = 1;
+
+/// Interrupted sections before a claim goes on without one.
+const RESTARTS: usize = 64;
+
+const UNOWNED: usize = 0;
+const OWNED: usize = 1;
+const SHARED: usize = 2;
+
+/// More clones than this abort, as in `std::sync::Arc`: they can only come
+/// from leaked guards.
+const MAX_EXTRA: u32 = i32::MAX as u32;
+
+/// Eight overflow slots.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Record {
+    /// First cache line: what scans read and claims write.
+    slots: [AtomicUsize; SLOTS],
+    /// Second cache line: clones beyond the first guard, per slot.
+    extra: [AtomicU32; SLOTS],
+    owner: AtomicUsize,
+    next: AtomicPtr<Record>,
+}
+
+impl Record {
+    #[cfg(not(loom))]
+    const fn new(owner: usize) -> Self {
+        Self {
+            slots: [const { AtomicUsize::new(FREE) }; SLOTS],
+            extra: [const { AtomicU32::new(0) }; SLOTS],
+            owner: AtomicUsize::new(owner),
+            next: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    #[cfg(loom)]
+    fn new(owner: usize) -> Self {
+        Self {
+            slots: std::array::from_fn(|_| AtomicUsize::new(FREE)),
+            extra: std::array::from_fn(|_| AtomicU32::new(0)),
+            owner: AtomicUsize::new(owner),
+            next: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn slots(&self) -> &[AtomicUsize; SLOTS] {
+        &self.slots
+    }
+
+    /// One more guard on slot `index`, which the caller's guard holds.
+    pub(crate) fn retain(&self, index: usize) {
+        // Relaxed: the caller's guard keeps the slot; nothing is published.
+        let old = self.extra[index].fetch_add(1, Ordering::Relaxed);
+        if old > MAX_EXTRA {
+            std::process::abort();
+        }
+    }
+
+    /// One guard less on slot `index`; the last one frees the slot.
+    pub(crate) fn release(&self, index: usize) {
+        let extra = &self.extra[index];
+        // Acquire: pairs with the AcqRel below, so that the last guard's
+        // "Clear" carries what the other clones did.
+        let mut count = extra.load(Ordering::Acquire);
+        while count != 0 {
+            // AcqRel: Release hands this guard's uses to the last one; Acquire
+            // takes those of the clones that left before.
+            match extra.compare_exchange(count, count - 1, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(now) => count = now,
+            }
+        }
+        // Release: "Clear", as for a CPU's slot. Nobody can clone meanwhile:
+        // that takes a guard, and this was the last.
+        self.slots[index].store(FREE, Ordering::Release);
+    }
+
+    fn free_slot(&self) -> Option<usize> {
+        // Acquire: pairs with "Clear"; see "Publish".
+        self.slots
+            .iter()
+            .position(|slot| slot.load(Ordering::Acquire) == FREE)
+    }
+}
+
+/// What a thread remembers: its record, and whether it is inside a claim.
+///
+/// Plain cells: only the own thread (and a signal handler on it) looks.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    record: Cell<*const Record>,
+    /// Set while the thread chooses a slot of its record; a signal handler
+    /// that finds it set uses a shared slot.
+    busy: Cell<bool>,
+    /// Thread teardown has given the record back; no new one is taken.
+    over: Cell<bool>,
+    /// The record's home for the `Drop` of the model's handle.
+    #[cfg(loom)]
+    _not_send: core::marker::PhantomData<*const ()>,
+}
+
+impl Thread {
+    /// A thread that has never overflowed.
+    pub(crate) const fn new() -> Self {
+        Self {
+            record: Cell::new(ptr::null()),
+            busy: Cell::new(false),
+            over: Cell::new(false),
+            #[cfg(loom)]
+            _not_send: core::marker::PhantomData,
+        }
+    }
+
+    /// Gives the record back. Slots of it may still be held.
+    pub(crate) fn leave(&self) {
+        self.over.set(true);
+        let record = self.record.replace(ptr::null());
+        if !record.is_null() {
+            // Release: pairs with the Acquire exchange of the next owner, who
+            // must see which slots are held.
+            // SAFETY: records are never freed.
+            unsafe { (*record).owner.store(UNOWNED, Ordering::Release) };
+        }
+    }
+}
+
+/// A slot that nobody else can take, still without an address.
+struct Empty {
+    slot: SlotRef,
+    /// What the slot holds now, and must hold again if nothing is protected.
+    idle: usize,
+}
+
+/// All overflow records of a set of slots.
+#[derive(Debug)]
+pub(crate) struct Overflow {
+    head: AtomicPtr<Record>,
+    pool: [Record; POOL],
+    /// Records of the pool that were ever used; a scan reads that many.
+    pool_used: AtomicUsize,
+    acquires: AtomicU64,
+}
+
+impl Overflow {
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self {
+            head: AtomicPtr::new(ptr::null_mut()),
+            pool: [const { Record::new(SHARED) }; POOL],
+            pool_used: AtomicUsize::new(0),
+            acquires: AtomicU64::new(0),
+        }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self {
+            head: AtomicPtr::new(ptr::null_mut()),
+            pool: std::array::from_fn(|_| Record::new(SHARED)),
+            pool_used: AtomicUsize::new(0),
+            acquires: AtomicU64::new(0),
+        }
+    }
+
+    /// Protects what `src` points to, in an overflow slot.
+    ///
+    /// `mask` clears tag bits: the slot holds the masked address, the caller
+    /// gets the whole value; a masked null is `None`.
+    ///
+    /// # Progress
+    ///
+    /// Wait-free where sections run; elsewhere lock-free (a retry means that
+    /// the source changed).
+    pub(crate) fn protect(
+        &self,
+        thread: &Thread,
+        src: &AtomicPtr<()>,
+        mask: usize,
+    ) -> Option<(SlotRef, *mut ())> {
+        self.with_empty(thread, |empty| {
+            match fill(src, empty.slot.word(), mask, empty.idle) {
+                Some(value) => Ok((empty.slot, value)),
+                None => Err(empty),
+            }
+        })
+    }
+
+    /// Takes an overflow slot for `word`: an address that the caller already
+    /// protects, or [`RESERVED`].
+    pub(crate) fn hold(&self, thread: &Thread, word: usize) -> SlotRef {
+        let held = self.with_empty(thread, |empty| {
+            // Release: "Publish".
+            empty.slot.word().store(word, Ordering::Release);
+            Ok(empty.slot)
+        });
+        match held {
+            Some(slot) => slot,
+            None => unreachable!("the closure always keeps the slot"),
+        }
+    }
+
+    /// Finds an empty slot and runs `f` on it; `Err` gives the slot back.
+    fn with_empty<R>(
+        &self,
+        thread: &Thread,
+        f: impl FnOnce(Empty) -> Result<R, Empty>,
+    ) -> Option<R> {
+        // A statistic, exact on one thread and close on many.
+        // Relaxed: nothing depends on it.
+        self.acquires.fetch_add(1, Ordering::Relaxed);
+        if !thread.busy.replace(true) {
+            compiler_fence(Ordering::SeqCst);
+            if let Some(slot) = self.own_slot(thread) {
+                let answer = f(Empty { slot, idle: FREE });
+                compiler_fence(Ordering::SeqCst);
+                thread.busy.set(false);
+                return answer.ok();
+            }
+            thread.busy.set(false);
+        }
+        match f(Empty {
+            slot: self.shared_slot(),
+            idle: RESERVED,
+        }) {
+            Ok(answer) => Some(answer),
+            Err(empty) => {
+                empty.slot.release();
+                None
+            }
+        }
+    }
+
+    /// A free slot of the thread's own record, which it takes if it has none.
+    fn own_slot(&self, thread: &Thread) -> Option<SlotRef> {
+        let mut record = thread.record.get();
+        if record.is_null() {
+            if thread.over.get() || !crate::thread::arm_exit(thread) {
+                return None;
+            }
+            record = self.take_record().as_ptr();
+            thread.record.set(record);
+        }
+        // SAFETY: records are never freed; the pointer covers the record.
+        let index = unsafe { (*record).free_slot() }?;
+        Some(SlotRef::overflow(NonNull::new(record.cast_mut())?, index))
+    }
+
+    /// An unowned record of the list, or a new one.
+    fn take_record(&self) -> NonNull<Record> {
+        let mut found = None;
+        self.for_each_record(|record, pointer| {
+            // Relaxed look, then an Acquire exchange: pairs with the Release of
+            // the thread that left the record.
+            if found.is_none()
+                && record.owner.load(Ordering::Relaxed) == UNOWNED
+                && record
+                    .owner
+                    .compare_exchange(UNOWNED, OWNED, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                found = Some(pointer);
+            }
+        });
+        found.unwrap_or_else(|| self.link(Record::new(OWNED)))
+    }
+
+    /// Adds a record to the list, for ever.
+    fn link(&self, record: Record) -> NonNull<Record> {
+        let record = NonNull::from(Box::leak(Box::new(record)));
+        // Relaxed: a guess, checked by the exchange.
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: not yet shared; nobody else writes `next`.
+            // Relaxed: published by "Link".
+            unsafe { record.as_ref().next.store(head, Ordering::Relaxed) };
+            // Release: "Link". Relaxed on failure: the value is a guess again.
+            match self.head.compare_exchange_weak(
+                head,
+                record.as_ptr(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return record,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// A slot of a shared record, reserved by compare-exchange.
+    fn shared_slot(&self) -> SlotRef {
+        let take = |record: &Record, pointer: NonNull<Record>| {
+            record.slots.iter().enumerate().find_map(|(index, slot)| {
+                // Relaxed look; Acquire exchange: pairs with "Clear". The
+                // address is stored by "Publish" later.
+                (slot.load(Ordering::Relaxed) == FREE
+                    && slot
+                        .compare_exchange(FREE, RESERVED, Ordering::Acquire, Ordering::Relaxed)
+                        .is_ok())
+                .then(|| SlotRef::overflow(pointer, index))
+            })
+        };
+        for (n, record) in self.pool.iter().enumerate() {
+            if let Some(slot) = take(record, NonNull::from(record)) {
+                // Release: as "Link", before any address is published here.
+                self.pool_used.fetch_max(n + 1, Ordering::Release);
+                return slot;
+            }
+        }
+        let mut found = None;
+        self.for_each_record(|record, pointer| {
+            // Relaxed: a shared record stays shared, and is born so.
+            if found.is_none() && record.owner.load(Ordering::Relaxed) == SHARED {
+                found = take(record, pointer);
+            }
+        });
+        found.unwrap_or_else(|| {
+            let record = Record::new(SHARED);
+            // Relaxed: published by "Link".
+            record.slots[0].store(RESERVED, Ordering::Relaxed);
+            SlotRef::overflow(self.link(record), 0)
+        })
+    }
+
+    fn for_each_record(&self, mut f: impl FnMut(&Record, NonNull<Record>)) {
+        // Acquire: pairs with "Link".
+        let mut next = self.head.load(Ordering::Acquire);
+        while let Some(pointer) = NonNull::new(next) {
+            // SAFETY: linked records are never freed.
+            let record = unsafe { pointer.as_ref() };
+            f(record, pointer);
+            // Acquire is not needed: `next` is written before "Link" only, and
+            // that was acquired. (Relaxed.)
+            next = record.next.load(Ordering::Relaxed);
+        }
+    }
+
+    /// Calls `f` with every slot word that holds an address.
+    pub(crate) fn for_each_protected(&self, mut f: impl FnMut(&AtomicUsize, usize)) {
+        let mut look = |record: &Record| {
+            for slot in &record.slots {
+                // Acquire: pairs with "Publish" and "Clear".
+                let word = slot.load(Ordering::Acquire);
+                if is_address(word) {
+                    f(slot, word);
+                }
+            }
+        };
+        // Acquire: pairs with the Release in `shared_slot`.
+        for record in &self.pool[..self.pool_used.load(Ordering::Acquire)] {
+            look(record);
+        }
+        self.for_each_record(|record, _| look(record));
+    }
+
+    /// Times that an overflow slot was taken.
+    pub(crate) fn acquires(&self) -> u64 {
+        self.acquires.load(Ordering::Relaxed)
+    }
+
+    /// Records that were ever allocated (the pool not counted).
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub(crate) fn records(&self) -> usize {
+        let mut n = 0;
+        self.for_each_record(|_, _| n += 1);
+        n
+    }
+}
+
+#[cfg(loom)]
+impl Drop for Overflow {
+    fn drop(&mut self) {
+        let mut next = self.head.load(Ordering::Relaxed);
+        while !next.is_null() {
+            // SAFETY: the model is over; every record came from a box.
+            let record = unsafe { Box::from_raw(next) };
+            next = record.next.load(Ordering::Relaxed);
+        }
+    }
+}
+
+/// Protects what `src` points to in a slot that the caller owns. `None` if the
+/// masked value is null; the slot then holds `idle`.
+pub(crate) fn fill(
+    src: &AtomicPtr<()>,
+    slot: &AtomicUsize,
+    mask: usize,
+    idle: usize,
+) -> Option<*mut ()> {
+    for _ in 0..RESTARTS {
+        // SAFETY: the slot is the caller's.
+        match unsafe { section::load_into(src, slot, mask) } {
+            Ok(value) => return Some(value),
+            Err(Miss::Restarted) => {}
+            Err(Miss::Null) => {
+                // Release: "Clear" of what a held slot protected before.
+                slot.store(idle, Ordering::Release);
+                return None;
+            }
+            Err(_) => break,
+        }
+    }
+    publish_and_recheck(src, slot, mask, idle)
+}
+
+/// The portable way to protect: publish a candidate, light barrier, recheck.
+fn publish_and_recheck(
+    src: &AtomicPtr<()>,
+    slot: &AtomicUsize,
+    mask: usize,
+    idle: usize,
+) -> Option<*mut ()> {
+    // Relaxed: a guess, never dereferenced.
+    let mut guess = src.load(Ordering::Relaxed);
+    loop {
+        if guess.addr() & mask == 0 {
+            // Release: "Clear"; the slot may have protected something before.
+            slot.store(idle, Ordering::Release);
+            return None;
+        }
+        // Release: "Publish".
+        slot.store(guess.addr() & mask, Ordering::Release);
+        percpu::barrier::light();
+        // Acquire: "Recheck"; the caller goes on with this second value, whose
+        // publication it acquires (and whose provenance is alive).
+        let value = src.load(Ordering::Acquire);
+        if ptr_eq(guess, value) {
+            return Some(value);
+        }
+        guess = value;
+    }
+}

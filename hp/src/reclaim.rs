@@ -1,0 +1,527 @@
+//! Retiring and reclaiming: what stands behind a `Domain`.
+//!
+//! Floor 2 (`hp`), raw layer. Owns the shards, the inbox, the counters and the
+//! pass; scans [`Slots`], runs deleters.
+//!
+//! # Retire
+//!
+//! Push {address, deleter} to the shard of the running CPU. No allocation, no
+//! thread-local list, nothing to lose at thread exit. When the shard is due,
+//! its list is taken and passed over by this thread, unlocked.
+//!
+//! # Pass
+//!
+//! Heavy barrier; snapshot of all slots; every object of the batch that is in
+//! no slot is freed, the others go back. Deleters run with no lock held. If
+//! one panics, the panic goes to the caller of the operation that reclaimed,
+//! and the rest of the batch goes back first. If the barrier is refused,
+//! everything goes back and nothing is freed.
+//!
+//! # Bound
+//!
+//! A shard is due at `threshold` objects beyond those that its last pass found
+//! protected. So at any time, in one domain,
+//!
+//! ```text
+//! pending ≤ (shards + threads inside retire or reclaim) × MAX_THRESHOLD + protected
+//! ```
+//!
+//! plus what running deleters have just retired.
+
+use crate::pass::{Flight, Inside};
+use crate::retired::Retired;
+use crate::shard::{List, Locked, Shard};
+use crate::slots::Slots;
+use core::ptr;
+use percpu::barrier::BarrierLost;
+use percpu::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+/// Shards of a domain.
+#[cfg(not(loom))]
+pub(crate) const SHARDS: usize = 64;
+/// Shards of a domain under loom.
+#[cfg(loom)]
+pub(crate) const SHARDS: usize = 1;
+
+/// Smallest number of objects for which a pass is worth its barrier.
+#[cfg(not(loom))]
+pub(crate) const MIN_THRESHOLD: usize = 512;
+/// Smallest batch under loom.
+#[cfg(loom)]
+pub(crate) const MIN_THRESHOLD: usize = 2;
+
+/// Largest threshold, however dear the barrier.
+#[cfg(not(loom))]
+pub(crate) const MAX_THRESHOLD: usize = 4096;
+/// Largest batch under loom.
+#[cfg(loom)]
+pub(crate) const MAX_THRESHOLD: usize = 2;
+
+/// Share of a heavy barrier's time, in nanoseconds, that one retired object
+/// may be charged with, before the threshold grows.
+const NANOS_PER_OBJECT: u64 = 4;
+
+/// Objects that found every shard locked, or a batch that came back and did.
+struct Parcel {
+    objects: Vec<Retired>,
+    next: *mut Parcel,
+}
+
+/// The state of a domain.
+#[derive(Debug)]
+pub(crate) struct Core {
+    shards: [Shard; SHARDS],
+    inbox: AtomicPtr<Parcel>,
+    flight: Flight,
+    threshold: AtomicUsize,
+    /// Set once, by a constructor: retiring never reclaims.
+    manual: AtomicBool,
+    posted: AtomicU64,
+    reclaimed: AtomicU64,
+    scans: AtomicU64,
+    heavy: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// A domain's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    pub(crate) retired: u64,
+    pub(crate) reclaimed: u64,
+    pub(crate) scans: u64,
+    pub(crate) heavy: u64,
+    pub(crate) refused: u64,
+}
+
+macro_rules! new_core {
+    ($($const:ident)?) => {
+        pub(crate) $($const)? fn new(manual: bool) -> Self {
+            Self {
+                shards: new_core!(@shards $($const)?),
+                inbox: AtomicPtr::new(ptr::null_mut()),
+                flight: Flight::new(),
+                threshold: AtomicUsize::new(MIN_THRESHOLD),
+                manual: AtomicBool::new(manual),
+                posted: AtomicU64::new(0),
+                reclaimed: AtomicU64::new(0),
+                scans: AtomicU64::new(0),
+                heavy: AtomicU64::new(0),
+                refused: AtomicU64::new(0),
+            }
+        }
+    };
+    (@shards const) => { [const { Shard::new() }; SHARDS] };
+    (@shards) => { std::array::from_fn(|_| Shard::new()) };
+}
+
+impl Core {
+    #[cfg(not(loom))]
+    new_core!(const);
+    #[cfg(loom)]
+    new_core!();
+
+    /// Hands over an unlinked object.
+    #[inline]
+    pub(crate) fn retire(&self, slots: &Slots, object: Retired) {
+        let mut nesting = crate::thread::nesting();
+        if nesting.inside {
+            nesting.retired += 1;
+            crate::thread::set_nesting(nesting);
+        }
+        for shard in self.shards_near() {
+            if let Some(mut list) = shard.try_lock() {
+                list.objects.push(object);
+                list.count();
+                if list.objects.len() >= list.due {
+                    self.due(slots, list);
+                }
+                return;
+            }
+        }
+        // Relaxed: a statistic.
+        self.posted.fetch_add(1, Ordering::Relaxed);
+        self.post(vec![object]);
+    }
+
+    /// The shards, beginning with the running CPU's.
+    #[inline]
+    fn shards_near(&self) -> impl Iterator<Item = &Shard> {
+        let mask = shard_mask();
+        let start = shard_hint();
+        (0..=mask).map(move |n| &self.shards[start.wrapping_add(n) & mask])
+    }
+
+    /// A shard has reached its length: passes over its list unless this thread
+    /// must not run deleters now.
+    #[cold]
+    fn due(&self, slots: &Slots, mut list: Locked<'_>) {
+        if list.due == 0 {
+            // The shard's first object.
+            list.due = self.threshold();
+            if list.objects.len() < list.due {
+                return;
+            }
+        }
+        // Relaxed: set before the domain was shared.
+        if self.manual.load(Ordering::Relaxed) || unwinding() {
+            return;
+        }
+        let Some(mut inside) = Inside::enter() else {
+            return;
+        };
+        let mut batch = self.batch(slots);
+        let List {
+            objects,
+            spare,
+            held,
+            ..
+        } = &mut *list;
+        batch.objects = core::mem::replace(objects, core::mem::take(spare));
+        batch.held = core::mem::take(held);
+        drop(list);
+        self.take_inbox(&mut batch.objects);
+        // A refused barrier shows in the statistics; the batch goes back.
+        let _ = batch.pass(&mut inside);
+    }
+
+    fn batch<'a>(&'a self, slots: &'a Slots) -> Batch<'a> {
+        Batch {
+            core: self,
+            slots,
+            objects: Vec::new(),
+            held: Vec::new(),
+            joined: self.flight.join(),
+        }
+    }
+
+    fn threshold(&self) -> usize {
+        // Relaxed: a tuning value.
+        self.threshold.load(Ordering::Relaxed)
+    }
+
+    /// Puts objects where a later pass finds them.
+    fn put_back(&self, objects: &mut Vec<Retired>, held: &mut Vec<usize>) {
+        for shard in self.shards_near() {
+            if let Some(mut list) = shard.try_lock() {
+                list.due = objects.len() + self.threshold();
+                if list.objects.is_empty() {
+                    core::mem::swap(&mut list.objects, objects);
+                } else {
+                    list.objects.append(objects);
+                }
+                if objects.capacity() > list.spare.capacity() {
+                    core::mem::swap(&mut list.spare, objects);
+                }
+                if held.capacity() > list.held.capacity() {
+                    held.clear();
+                    core::mem::swap(&mut list.held, held);
+                }
+                return;
+            }
+        }
+        if !objects.is_empty() {
+            self.post(core::mem::take(objects));
+        }
+    }
+
+    /// Lock-free, but allocates: only when every shard is locked.
+    #[cold]
+    fn post(&self, objects: Vec<Retired>) {
+        let parcel = Box::into_raw(Box::new(Parcel {
+            objects,
+            next: ptr::null_mut(),
+        }));
+        // Relaxed: a guess, checked by the exchange.
+        let mut head = self.inbox.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the parcel is this thread's until the exchange succeeds.
+            unsafe { (*parcel).next = head };
+            // Release: pairs with the Acquire of `take_inbox`; as a shard's
+            // lock. Relaxed on failure: a guess again.
+            match self.inbox.compare_exchange_weak(
+                head,
+                parcel,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Takes all that was posted. (A whole-list exchange has no ABA.)
+    fn take_inbox(&self, into: &mut Vec<Retired>) {
+        // Relaxed look: an empty inbox is the rule.
+        if self.inbox.load(Ordering::Relaxed).is_null() {
+            return;
+        }
+        // Acquire: pairs with the Release in `post`.
+        let mut next = self.inbox.swap(ptr::null_mut(), Ordering::Acquire);
+        while !next.is_null() {
+            // SAFETY: the exchange made the chain this thread's.
+            let mut parcel = unsafe { Box::from_raw(next) };
+            into.append(&mut parcel.objects);
+            next = parcel.next;
+        }
+    }
+
+    /// Takes up to `budget` objects from all shards and the inbox. Waits for a
+    /// locked shard (its holder only pushes or takes a vector), but not for
+    /// one that belongs to a thread lost in a fork.
+    fn take(&self, into: &mut Vec<Retired>, budget: usize) {
+        if budget == usize::MAX {
+            self.take_inbox(into);
+        }
+        for shard in self.shards_near() {
+            let room = budget - into.len();
+            if room == 0 {
+                return;
+            }
+            let mut backoff = crate::wait::Backoff::new();
+            loop {
+                if let Some(mut list) = shard.try_lock() {
+                    let keep = list.objects.len().saturating_sub(room);
+                    if keep == 0 && into.is_empty() {
+                        core::mem::swap(into, &mut list.objects);
+                    } else {
+                        into.extend(list.objects.drain(keep..));
+                    }
+                    if keep == 0 {
+                        list.due = self.threshold();
+                    }
+                    break;
+                }
+                if shard.is_orphan() {
+                    break;
+                }
+                backoff.snooze();
+            }
+        }
+        if into.len() < budget {
+            self.take_inbox(into);
+        }
+    }
+
+    /// One pass over at most `budget` objects. Returns how many were freed; 0
+    /// from inside a deleter.
+    ///
+    /// # Errors
+    ///
+    /// The barrier was refused; nothing was freed.
+    pub(crate) fn reclaim(&self, slots: &Slots, budget: usize) -> Result<usize, BarrierLost> {
+        let Some(mut inside) = Inside::enter() else {
+            return Ok(0);
+        };
+        let mut batch = self.batch(slots);
+        self.take(&mut batch.objects, budget);
+        batch.pass(&mut inside)
+    }
+
+    /// Frees all that was retired before the call, except what is protected.
+    /// Returns how many objects this thread freed. Does nothing inside a
+    /// deleter: the pass that runs it looks again afterwards.
+    pub(crate) fn drain(&self, slots: &Slots) -> Result<usize, BarrierLost> {
+        let mut freed = 0;
+        if crate::thread::nesting().inside {
+            return Ok(0);
+        }
+        // Batches that went back since this call began are in a shard again.
+        self.flight.wait();
+        loop {
+            let Some(mut inside) = Inside::enter() else {
+                return Ok(freed);
+            };
+            let mut batch = self.batch(slots);
+            self.take(&mut batch.objects, usize::MAX);
+            freed += batch.pass(&mut inside)?;
+            // Look again only for what the deleters themselves retired, so
+            // that steady retirers cannot capture this thread.
+            if inside.retired() == 0 {
+                break;
+            }
+        }
+        // Batches that were taken while this thread was looking.
+        self.flight.wait();
+        Ok(freed)
+    }
+
+    /// Takes everything without freeing anything. For `Domain`'s drop.
+    pub(crate) fn take_all(&mut self) -> Vec<Retired> {
+        let mut all = Vec::new();
+        self.take(&mut all, usize::MAX);
+        all
+    }
+
+    /// Takes over another domain's objects.
+    pub(crate) fn adopt(&self, mut objects: Vec<Retired>) {
+        if !objects.is_empty() {
+            // Relaxed: a statistic.
+            self.posted
+                .fetch_add(objects.len() as u64, Ordering::Relaxed);
+            self.put_back(&mut objects, &mut Vec::new());
+        }
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        // Relaxed, all: statistics. `reclaimed` first, so that the difference
+        // is not negative.
+        let reclaimed = self.reclaimed.load(Ordering::Relaxed);
+        Counters {
+            reclaimed,
+            retired: self.shards.iter().map(Shard::retired).sum::<u64>()
+                + self.posted.load(Ordering::Relaxed),
+            scans: self.scans.load(Ordering::Relaxed),
+            heavy: self.heavy.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+        }
+    }
+
+    /// See the module's bound.
+    pub(crate) fn pending_bound(retirers: usize) -> usize {
+        (shard_mask() + 1 + retirers) * MAX_THRESHOLD
+    }
+}
+
+/// Objects that a pass has taken. Whatever is left goes back when this is
+/// dropped, also while a deleter's panic unwinds.
+struct Batch<'a> {
+    core: &'a Core,
+    slots: &'a Slots,
+    objects: Vec<Retired>,
+    held: Vec<usize>,
+    joined: crate::pass::Joined<'a>,
+}
+
+/// Below this many protected addresses a linear look is quickest.
+const LINEAR: usize = 8;
+
+impl Batch<'_> {
+    /// Frees what is in no slot. Returns how many.
+    fn pass(&mut self, _inside: &mut Inside) -> Result<usize, BarrierLost> {
+        debug_assert!(ptr::eq(self.joined.flight(), &raw const self.core.flight));
+        if self.objects.is_empty() {
+            return Ok(0);
+        }
+        self.barrier()?;
+        // Relaxed: a statistic.
+        self.core.scans.fetch_add(1, Ordering::Relaxed);
+        self.held.clear();
+        self.slots
+            .for_each_protected(|_, _, address| self.held.push(address));
+        let linear = self.held.len() <= LINEAR;
+        if !linear {
+            self.held.sort_unstable();
+        }
+        let mut freed = Freed {
+            core: self.core,
+            count: 0,
+        };
+        let mut index = self.objects.len();
+        while index > 0 {
+            index -= 1;
+            let address = self.objects[index].address();
+            let protected = if linear {
+                self.held.contains(&address)
+            } else {
+                self.held.binary_search(&address).is_ok()
+            };
+            if !protected {
+                // Taken out first: a panic must not meet it again.
+                let object = self.objects.swap_remove(index);
+                freed.count += 1;
+                // SAFETY: unlinked before it was retired, the barrier came
+                // after, and no slot held it then: nobody can protect it.
+                unsafe { object.reclaim() };
+            }
+        }
+        Ok(freed.count)
+    }
+
+    /// The heavy barrier, timed: its cost sets the threshold.
+    fn barrier(&self) -> Result<(), BarrierLost> {
+        #[cfg(not(loom))]
+        let start = std::time::Instant::now();
+        // Relaxed, all: statistics.
+        self.core.heavy.fetch_add(1, Ordering::Relaxed);
+        percpu::barrier::heavy().inspect_err(|_| {
+            self.core.refused.fetch_add(1, Ordering::Relaxed);
+        })?;
+        #[cfg(not(loom))]
+        {
+            let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let wanted = usize::try_from(nanos / NANOS_PER_OBJECT).unwrap_or(MAX_THRESHOLD);
+            let old = self.core.threshold();
+            // A quarter of the way, so that one late interrupt does not decide.
+            // Relaxed: a tuning value.
+            self.core.threshold.store(
+                ((3 * old + wanted.min(2 * MAX_THRESHOLD)) / 4).clamp(MIN_THRESHOLD, MAX_THRESHOLD),
+                Ordering::Relaxed,
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.core.put_back(&mut self.objects, &mut self.held);
+    }
+}
+
+/// Adds to the domain's counter what was freed, also when a deleter panics.
+struct Freed<'a> {
+    core: &'a Core,
+    count: usize,
+}
+
+impl Drop for Freed<'_> {
+    fn drop(&mut self) {
+        // Relaxed: a statistic.
+        self.core
+            .reclaimed
+            .fetch_add(self.count as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(not(loom))]
+fn unwinding() -> bool {
+    std::thread::panicking()
+}
+
+#[cfg(loom)]
+fn unwinding() -> bool {
+    false
+}
+
+/// Shards in use, less one: a power of two that covers the machine's CPUs.
+#[cfg(not(loom))]
+#[inline]
+fn shard_mask() -> usize {
+    static MASK: AtomicUsize = AtomicUsize::new(usize::MAX);
+    #[cold]
+    fn compute() -> usize {
+        let mask = percpu::possible_cpus().next_power_of_two().min(SHARDS) - 1;
+        // Relaxed: every thread computes the same.
+        MASK.store(mask, Ordering::Relaxed);
+        mask
+    }
+    // Relaxed: as above.
+    match MASK.load(Ordering::Relaxed) {
+        usize::MAX => compute(),
+        mask => mask,
+    }
+}
+
+#[cfg(loom)]
+fn shard_mask() -> usize {
+    SHARDS - 1
+}
+
+#[inline]
+fn shard_hint() -> usize {
+    match percpu::section::index_hint() {
+        percpu::section::NO_INDEX => crate::thread::token(),
+        index => index,
+    }
+}

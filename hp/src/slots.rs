@@ -1,0 +1,225 @@
+//! All hazard slots of the process: the CPUs' lines and the overflow records.
+//!
+//! Floor 2 (`hp`), raw layer. Owns protecting, holding and scanning; knows no
+//! types, no domains and no deleters.
+//!
+//! # Reader
+//!
+//! One restartable section: *own line's slot 0 is free, load the source, store
+//! it in the slot*. If slot 0 is taken, the same with the first free slot of
+//! the line; if all are, in an overflow slot (see [`crate::overflow`]). On the
+//! lower rungs always in an overflow slot, by publish and recheck.
+//!
+//! # Scanner
+//!
+//! Unlink – heavy barrier – look at every slot: **first the CPUs' lines, then
+//! the overflow records**. Protection moves from a line to a record
+//! (`move_out`, clones), never back, and the new place is stored before the
+//! old one is cleared; so a scan that has passed the old place while it was
+//! already clear finds the new one. The move's order is carried by the old
+//! slot: stored new, then *Clear* (Release) – *Clear* read (Acquire), then the
+//! new place read.
+//!
+//! # Why nothing is missed
+//!
+//! A section that committed before the heavy barrier is in a slot that the
+//! scanner sees. One that did not starts again and sees the unlinking. The
+//! line it is in was announced before its first slot was opened
+//! (`percpu::line`).
+
+use crate::overflow::{Overflow, Thread};
+use crate::slot::{FREE, SLOTS_PER_CPU, SlotRef, is_address};
+use core::ptr::NonNull;
+use percpu::barrier::{Rung, rung};
+use percpu::line::{Lines, MAX_LINES};
+use percpu::section::{self, Miss};
+use percpu::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Interrupted sections before a claim goes to an overflow slot.
+const RESTARTS: usize = 64;
+
+/// No bit is a tag.
+pub(crate) const ALL_BITS: usize = usize::MAX;
+
+/// The process-wide slots.
+#[cfg(not(loom))]
+pub(crate) static SLOTS: Slots = Slots::new();
+
+#[derive(Debug)]
+pub(crate) struct Slots {
+    lines: Lines,
+    overflow: Overflow,
+}
+
+impl Slots {
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self {
+            lines: Lines::new(),
+            overflow: Overflow::new(),
+        }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self {
+            lines: Lines::new(),
+            overflow: Overflow::new(),
+        }
+    }
+
+    /// Protects what `src` points to.
+    ///
+    /// # Progress
+    ///
+    /// Wait-free where sections run, lock-free elsewhere.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn protect(&'static self, src: &AtomicPtr<()>) -> Option<(SlotRef, NonNull<()>)> {
+        // SAFETY: the lines are MAX_LINES long and live for ever; their slots
+        // are claimed by sections only.
+        let claimed = unsafe { section::claim_and_load(self.lines.all().as_ptr(), src) };
+        match (
+            NonNull::new(claimed.slot.cast_mut()),
+            NonNull::new(claimed.value),
+        ) {
+            (_, None) => None,
+            (Some(word), Some(value)) => Some((SlotRef::percpu(word), value)),
+            (None, Some(_)) => self.protect_cold(src, ALL_BITS),
+        }
+    }
+
+    /// Protects what `src` points to, without its tag bits. `mask` has the
+    /// address bits set. The returned value keeps its tag.
+    #[cfg(not(loom))]
+    #[inline(never)]
+    pub(crate) fn protect_cold(
+        &'static self,
+        src: &AtomicPtr<()>,
+        mask: usize,
+    ) -> Option<(SlotRef, NonNull<()>)> {
+        crate::thread::with(|thread| self.protect_with(thread, src, mask))
+    }
+
+    /// [`protect`](Self::protect) with an explicit thread handle.
+    pub(crate) fn protect_with(
+        &self,
+        thread: &Thread,
+        src: &AtomicPtr<()>,
+        mask: usize,
+    ) -> Option<(SlotRef, NonNull<()>)> {
+        if rung() == Rung::Rseq {
+            for _ in 0..RESTARTS {
+                // SAFETY: as in `protect`.
+                let answer = unsafe {
+                    section::search_and_load(
+                        self.lines.all().as_ptr(),
+                        MAX_LINES,
+                        0,
+                        SLOTS_PER_CPU,
+                        src,
+                        mask,
+                    )
+                };
+                match answer {
+                    Ok((word, value)) => {
+                        let word = NonNull::new(word.cast_mut())?;
+                        return Some((SlotRef::percpu(word), NonNull::new(value)?));
+                    }
+                    Err(Miss::Null) => return None,
+                    Err(Miss::Restarted) => {}
+                    Err(Miss::Inactive(index)) => {
+                        self.lines.activate(index, SLOTS_PER_CPU, FREE);
+                    }
+                    Err(Miss::Busy | Miss::Unregistered | Miss::Mismatch) => break,
+                }
+            }
+        }
+        let (slot, value) = self.overflow.protect(thread, src, mask)?;
+        Some((slot, NonNull::new(value)?))
+    }
+
+    /// Takes an overflow slot for an address that is already protected, or
+    /// for nothing yet (`RESERVED`).
+    pub(crate) fn hold(&self, thread: &Thread, word: usize) -> SlotRef {
+        self.overflow.hold(thread, word)
+    }
+
+    /// Another reference to the protection that `slot` gives.
+    pub(crate) fn share(&self, thread: &Thread, slot: &SlotRef) -> SlotRef {
+        if slot.is_overflow() {
+            let (record, index) = slot.place();
+            // SAFETY: records are never freed.
+            unsafe { record.as_ref() }.retain(index);
+            SlotRef::overflow(record, index)
+        } else {
+            // Relaxed: the slot is the caller's, nobody else stores to it.
+            self.hold(thread, slot.word().load(Ordering::Relaxed))
+        }
+    }
+
+    /// Moves the protection out of the CPU's line, if it is there: new place
+    /// first, then the old one is cleared.
+    pub(crate) fn move_out(&self, thread: &Thread, slot: &mut SlotRef) {
+        if !slot.is_overflow() {
+            // Relaxed: as in `share`.
+            let new = self.hold(thread, slot.word().load(Ordering::Relaxed));
+            core::mem::replace(slot, new).release();
+        }
+    }
+
+    /// Calls `f` with each slot that holds an address, lines before records.
+    /// The caller has issued its heavy barrier.
+    pub(crate) fn for_each_protected(&self, mut f: impl FnMut(Place, &AtomicUsize, usize)) {
+        self.lines.for_each_active(|cpu, line| {
+            for (index, slot) in line.words()[..SLOTS_PER_CPU].iter().enumerate() {
+                // Acquire: pairs with the commit of a claim and with "Clear".
+                let word = slot.load(Ordering::Acquire);
+                if is_address(word) {
+                    f(
+                        Place {
+                            cpu: Some(cpu),
+                            index,
+                        },
+                        slot,
+                        word,
+                    );
+                }
+            }
+        });
+        let mut index = 0;
+        self.overflow.for_each_protected(|slot, word| {
+            f(Place { cpu: None, index }, slot, word);
+            index += 1;
+        });
+    }
+
+    /// Whether some slot holds `address`.
+    pub(crate) fn is_protected(&self, address: usize) -> bool {
+        let mut found = false;
+        self.for_each_protected(|_, _, word| found |= word == address);
+        found
+    }
+
+    pub(crate) fn overflow_acquires(&self) -> u64 {
+        self.overflow.acquires()
+    }
+
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub(crate) fn overflow_records(&self) -> usize {
+        self.overflow.records()
+    }
+
+    pub(crate) fn active_lines(&self) -> usize {
+        self.lines.active_count()
+    }
+}
+
+/// Where a protection was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line (CPU number or concurrency id), or `None` for an overflow slot.
+    pub cpu: Option<usize>,
+    /// The slot in the line, or a running number of the overflow slots found.
+    pub index: usize,
+}
