@@ -25,6 +25,13 @@ Exit codes:
   3  the environment refuses (a thread cannot be bound, a child process cannot be started)
   4  a run read a dead object, crashed or hung";
 
+/// Binding needs Linux.
+const DEFAULT_PIN: &str = if cfg!(target_os = "linux") {
+    "core"
+} else {
+    "none"
+};
+
 /// Thread-count sweeps of safe memory reclamation schemes.
 #[derive(Debug, Parser)]
 #[command(name = "hpbench", version, about, after_help = AFTER, disable_help_subcommand = true)]
@@ -40,7 +47,8 @@ pub(crate) struct Cli {
 /// Options before or after the subcommand.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Thread counts, like 1,2,4 (scan: idle threads) (stall: the parked reader counts) [default: 1,2; write 1; scan 1,16,256,2048; stall 2]
+    /// Thread counts, like 1,2,4; scan counts idle threads, stall counts the parked reader too
+    /// [default: 1,2; write 1; scan 1,16,256,2048; stall 2]
     #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::threads(text).map(List))]
     pub(crate) threads: Option<List<usize>>,
     /// Variants, like hp,haphazard [default: all that the workload can measure]
@@ -62,7 +70,7 @@ pub(crate) struct Options {
     #[arg(long, global = true, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Bind thread i to the i-th allowed CPU, round robin, or to none
-    #[arg(long, global = true, value_enum, default_value = "core")]
+    #[arg(long, global = true, value_enum, default_value = DEFAULT_PIN)]
     pub(crate) pin: Pin,
     /// One JSON object per run into FILE, or to the standard output
     #[arg(long, global = true, value_name = "FILE|-")]
@@ -183,16 +191,15 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
                 );
             }
         }
-        Some(Command::Stall) => {
+        Some(Command::Stall)
             if options
                 .threads
                 .as_ref()
-                .is_some_and(|list| list.0.contains(&1))
-            {
-                return usage(
-                    "invalid value '1' for '--threads <LIST>': stall needs 2, a parked reader and a writer",
-                );
-            }
+                .is_some_and(|list| list.0.contains(&1)) =>
+        {
+            return usage(
+                "invalid value '1' for '--threads <LIST>': stall needs 2, a parked reader and a writer",
+            );
         }
         Some(Command::Capabilities) if options.csv.is_some() => {
             return usage("--csv: capabilities has no table, use --json");

@@ -126,7 +126,7 @@ impl HazardPointer {
     fn fill<T>(&mut self, src: &AtomicPtr<T>, mask: usize) -> *mut T {
         let word = self.slot.word();
         match overflow::fill(erased(src), word, mask, RESERVED) {
-            Some(value) => value.cast(),
+            Some(value) => value.as_ptr().cast(),
             // Relaxed: null, or null but for its tag, is not dereferenced.
             None => src.load(Ordering::Relaxed).map_addr(|a| a & !mask),
         }

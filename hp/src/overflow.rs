@@ -54,7 +54,7 @@ use crate::ptr_eq::ptr_eq;
 use crate::slot::{FREE, RESERVED, SlotRef, is_address};
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
-use percpu::section::{self, Miss};
+use percpu::section;
 use percpu::sync::atomic::{
     AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
 };
@@ -76,6 +76,9 @@ const POOL: usize = 1;
 /// Interrupted sections before a claim goes on without one.
 const RESTARTS: usize = 64;
 
+/// Protections that skip the CPU's line after it was found full.
+const SKIP: u32 = 32;
+
 const UNOWNED: usize = 0;
 const OWNED: usize = 1;
 const SHARED: usize = 2;
@@ -94,6 +97,8 @@ pub(crate) struct Record {
     extra: [AtomicU32; SLOTS],
     owner: AtomicUsize,
     next: AtomicPtr<Record>,
+    /// Times that a slot of this record was taken. A statistic.
+    acquires: AtomicU64,
 }
 
 impl Record {
@@ -104,6 +109,7 @@ impl Record {
             extra: [const { AtomicU32::new(0) }; SLOTS],
             owner: AtomicUsize::new(owner),
             next: AtomicPtr::new(ptr::null_mut()),
+            acquires: AtomicU64::new(0),
         }
     }
 
@@ -114,6 +120,7 @@ impl Record {
             extra: std::array::from_fn(|_| AtomicU32::new(0)),
             owner: AtomicUsize::new(owner),
             next: AtomicPtr::new(ptr::null_mut()),
+            acquires: AtomicU64::new(0),
         }
     }
 
@@ -167,6 +174,8 @@ pub(crate) struct Thread {
     /// Set while the thread chooses a slot of its record; a signal handler
     /// that finds it set uses a shared slot.
     busy: Cell<bool>,
+    /// Protections that will not look at the CPU's line first.
+    skip: Cell<u32>,
     /// Thread teardown has given the record back; no new one is taken.
     over: Cell<bool>,
     /// The record's home for the `Drop` of the model's handle.
@@ -180,10 +189,27 @@ impl Thread {
         Self {
             record: Cell::new(ptr::null()),
             busy: Cell::new(false),
+            skip: Cell::new(0),
             over: Cell::new(false),
             #[cfg(loom)]
             _not_send: core::marker::PhantomData,
         }
+    }
+
+    /// Whether to go straight to the overflow record this time.
+    #[inline]
+    pub(crate) fn skips_the_line(&self) -> bool {
+        let left = self.skip.get();
+        if left == 0 {
+            return false;
+        }
+        self.skip.set(left - 1);
+        true
+    }
+
+    /// Remembers that all slots of the line are taken.
+    pub(crate) fn found_the_line_full(&self) {
+        self.skip.set(SKIP);
     }
 
     /// Gives the record back. Slots of it may still be held.
@@ -213,7 +239,6 @@ pub(crate) struct Overflow {
     pool: [Record; POOL],
     /// Records of the pool that were ever used; a scan reads that many.
     pool_used: AtomicUsize,
-    acquires: AtomicU64,
 }
 
 impl Overflow {
@@ -223,7 +248,6 @@ impl Overflow {
             head: AtomicPtr::new(ptr::null_mut()),
             pool: [const { Record::new(SHARED) }; POOL],
             pool_used: AtomicUsize::new(0),
-            acquires: AtomicU64::new(0),
         }
     }
 
@@ -233,7 +257,6 @@ impl Overflow {
             head: AtomicPtr::new(ptr::null_mut()),
             pool: std::array::from_fn(|_| Record::new(SHARED)),
             pool_used: AtomicUsize::new(0),
-            acquires: AtomicU64::new(0),
         }
     }
 
@@ -251,7 +274,7 @@ impl Overflow {
         thread: &Thread,
         src: &AtomicPtr<()>,
         mask: usize,
-    ) -> Option<(SlotRef, *mut ())> {
+    ) -> Option<(SlotRef, NonNull<()>)> {
         self.with_empty(thread, |empty| {
             match fill(src, empty.slot.word(), mask, empty.idle) {
                 Some(value) => Ok((empty.slot, value)),
@@ -280,9 +303,6 @@ impl Overflow {
         thread: &Thread,
         f: impl FnOnce(Empty) -> Result<R, Empty>,
     ) -> Option<R> {
-        // A statistic, exact on one thread and close on many.
-        // Relaxed: nothing depends on it.
-        self.acquires.fetch_add(1, Ordering::Relaxed);
         if !thread.busy.replace(true) {
             compiler_fence(Ordering::SeqCst);
             if let Some(slot) = self.own_slot(thread) {
@@ -315,9 +335,14 @@ impl Overflow {
             record = self.take_record().as_ptr();
             thread.record.set(record);
         }
-        // SAFETY: records are never freed; the pointer covers the record.
-        let index = unsafe { (*record).free_slot() }?;
-        Some(SlotRef::overflow(NonNull::new(record.cast_mut())?, index))
+        let pointer = NonNull::new(record.cast_mut())?;
+        // SAFETY: records are never freed.
+        let record = unsafe { pointer.as_ref() };
+        let index = record.free_slot()?;
+        // Relaxed, both: only the owner writes; a statistic.
+        let acquires = record.acquires.load(Ordering::Relaxed);
+        record.acquires.store(acquires + 1, Ordering::Relaxed);
+        Some(SlotRef::overflow(pointer, index))
     }
 
     /// An unowned record of the list, or a new one.
@@ -371,7 +396,11 @@ impl Overflow {
                     && slot
                         .compare_exchange(FREE, RESERVED, Ordering::Acquire, Ordering::Relaxed)
                         .is_ok())
-                .then(|| SlotRef::overflow(pointer, index))
+                .then(|| {
+                    // Relaxed: a statistic.
+                    record.acquires.fetch_add(1, Ordering::Relaxed);
+                    SlotRef::overflow(pointer, index)
+                })
             })
         };
         for (n, record) in self.pool.iter().enumerate() {
@@ -429,7 +458,13 @@ impl Overflow {
 
     /// Times that an overflow slot was taken.
     pub(crate) fn acquires(&self) -> u64 {
-        self.acquires.load(Ordering::Relaxed)
+        // Relaxed: statistics.
+        let mut sum = 0;
+        for record in &self.pool {
+            sum += record.acquires.load(Ordering::Relaxed);
+        }
+        self.for_each_record(|record, _| sum += record.acquires.load(Ordering::Relaxed));
+        sum
     }
 
     /// Records that were ever allocated (the pool not counted).
@@ -455,26 +490,52 @@ impl Drop for Overflow {
 
 /// Protects what `src` points to in a slot that the caller owns. `None` if the
 /// masked value is null; the slot then holds `idle`.
+#[inline(always)]
 pub(crate) fn fill(
     src: &AtomicPtr<()>,
     slot: &AtomicUsize,
     mask: usize,
     idle: usize,
-) -> Option<*mut ()> {
-    for _ in 0..RESTARTS {
-        // SAFETY: the slot is the caller's.
-        match unsafe { section::load_into(src, slot, mask) } {
-            Ok(value) => return Some(value),
-            Err(Miss::Restarted) => {}
-            Err(Miss::Null) => {
-                // Release: "Clear" of what a held slot protected before.
-                slot.store(idle, Ordering::Release);
-                return None;
-            }
-            Err(_) => break,
+) -> Option<NonNull<()>> {
+    // SAFETY: the slot is the caller's.
+    let value = unsafe {
+        if mask == usize::MAX {
+            section::load_into(src, slot)
+        } else {
+            section::load_into_masked(src, slot, mask)
         }
+    };
+    if value == section::MISSED || value.addr() & mask == 0 {
+        fill_cold(src, slot, mask, idle, value)
+    } else {
+        NonNull::new(value)
     }
-    publish_and_recheck(src, slot, mask, idle)
+}
+
+#[cold]
+#[inline(never)]
+fn fill_cold(
+    src: &AtomicPtr<()>,
+    slot: &AtomicUsize,
+    mask: usize,
+    idle: usize,
+    mut value: *mut (),
+) -> Option<NonNull<()>> {
+    let mut restarts = 0;
+    while value == section::MISSED && restarts < RESTARTS && section::registered() {
+        // SAFETY: the slot is the caller's.
+        value = unsafe { section::load_into_masked(src, slot, mask) };
+        restarts += 1;
+    }
+    if value == section::MISSED {
+        return publish_and_recheck(src, slot, mask, idle);
+    }
+    if value.addr() & mask == 0 {
+        // Release: "Clear" of what a held slot protected before.
+        slot.store(idle, Ordering::Release);
+        return None;
+    }
+    NonNull::new(value)
 }
 
 /// The portable way to protect: publish a candidate, light barrier, recheck.
@@ -483,7 +544,7 @@ fn publish_and_recheck(
     slot: &AtomicUsize,
     mask: usize,
     idle: usize,
-) -> Option<*mut ()> {
+) -> Option<NonNull<()>> {
     // Relaxed: a guess, never dereferenced.
     let mut guess = src.load(Ordering::Relaxed);
     loop {
@@ -499,7 +560,7 @@ fn publish_and_recheck(
         // publication it acquires (and whose provenance is alive).
         let value = src.load(Ordering::Acquire);
         if ptr_eq(guess, value) {
-            return Some(value);
+            return NonNull::new(value);
         }
         guess = value;
     }

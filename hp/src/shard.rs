@@ -89,7 +89,7 @@ impl Shard {
                 .lock
                 .compare_exchange(0, generation(), Ordering::Acquire, Ordering::Relaxed)
                 .is_ok())
-        .then_some(Locked { shard: self })
+        .then(|| Locked { shard: self })
     }
 
     /// Whether a thread that this (forked) process does not have holds it.
@@ -147,5 +147,24 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire of `try_lock`.
         self.shard.lock.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_attempt_does_not_unlock() {
+        let shard = Shard::new();
+        let held = shard.try_lock();
+        assert!(held.is_some());
+        assert!(shard.try_lock().is_none());
+        assert!(
+            shard.try_lock().is_none(),
+            "still locked after the first attempt"
+        );
+        drop(held);
+        assert!(shard.try_lock().is_some());
     }
 }

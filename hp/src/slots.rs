@@ -10,6 +10,10 @@
 //! the line; if all are, in an overflow slot (see [`crate::overflow`]). On the
 //! lower rungs always in an overflow slot, by publish and recheck.
 //!
+//! A line stays full for a while when its slots belong to threads that wait
+//! for the processor. Whoever finds it full goes straight to its overflow
+//! record the next few times.
+//!
 //! # Scanner
 //!
 //! Unlink – heavy barrier – look at every slot: **first the CPUs' lines, then
@@ -79,26 +83,26 @@ impl Slots {
         // SAFETY: the lines are MAX_LINES long and live for ever; their slots
         // are claimed by sections only.
         let claimed = unsafe { section::claim_and_load(self.lines.all().as_ptr(), src) };
-        match (
-            NonNull::new(claimed.slot.cast_mut()),
-            NonNull::new(claimed.value),
-        ) {
-            (_, None) => None,
-            (Some(word), Some(value)) => Some((SlotRef::percpu(word), value)),
-            (None, Some(_)) => self.protect_cold(src, ALL_BITS),
+        if let Some(word) = NonNull::new(claimed.slot.cast_mut()) {
+            // SAFETY: a section claims nothing for null, and words are aligned
+            // (which lets the compiler drop the release's test of the kind).
+            let value = unsafe {
+                core::hint::assert_unchecked(word.addr().get() & 1 == 0);
+                NonNull::new_unchecked(claimed.value)
+            };
+            Some((SlotRef::percpu(word), value))
+        } else if claimed.value.is_null() {
+            None
+        } else {
+            self.protect_cold(src)
         }
     }
 
-    /// Protects what `src` points to, without its tag bits. `mask` has the
-    /// address bits set. The returned value keeps its tag.
+    /// [`protect`](Self::protect) when the CPU's first slot could not be had.
     #[cfg(not(loom))]
     #[inline(never)]
-    pub(crate) fn protect_cold(
-        &'static self,
-        src: &AtomicPtr<()>,
-        mask: usize,
-    ) -> Option<(SlotRef, NonNull<()>)> {
-        crate::thread::with(|thread| self.protect_with(thread, src, mask))
+    fn protect_cold(&'static self, src: &AtomicPtr<()>) -> Option<(SlotRef, NonNull<()>)> {
+        crate::thread::with(|thread| self.protect_with(thread, src, ALL_BITS))
     }
 
     /// [`protect`](Self::protect) with an explicit thread handle.
@@ -108,7 +112,7 @@ impl Slots {
         src: &AtomicPtr<()>,
         mask: usize,
     ) -> Option<(SlotRef, NonNull<()>)> {
-        if rung() == Rung::Rseq {
+        if rung() == Rung::Rseq && !thread.skips_the_line() {
             for _ in 0..RESTARTS {
                 // SAFETY: as in `protect`.
                 let answer = unsafe {
@@ -131,12 +135,15 @@ impl Slots {
                     Err(Miss::Inactive(index)) => {
                         self.lines.activate(index, SLOTS_PER_CPU, FREE);
                     }
-                    Err(Miss::Busy | Miss::Unregistered | Miss::Mismatch) => break,
+                    Err(Miss::Busy) => {
+                        thread.found_the_line_full();
+                        break;
+                    }
+                    Err(Miss::Unregistered | Miss::Mismatch) => break,
                 }
             }
         }
-        let (slot, value) = self.overflow.protect(thread, src, mask)?;
-        Some((slot, NonNull::new(value)?))
+        self.overflow.protect(thread, src, mask)
     }
 
     /// Takes an overflow slot for an address that is already protected, or

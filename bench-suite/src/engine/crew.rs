@@ -23,8 +23,9 @@ use std::time::{Duration, Instant};
 /// Operations between two looks at the phase.
 pub(crate) const BATCH: u64 = 64;
 
-/// Stack of a worker: thousands of them may be alive.
-const STACK: usize = 128 << 10;
+/// Stack of a worker: thousands of them may be alive, but one of the peers builds its global state on the stack of
+/// its first user, which takes more than 128 KiB without optimisation.
+const STACK: usize = 512 << 10;
 
 const HOLD: u32 = 0;
 const WARM: u32 = 1;

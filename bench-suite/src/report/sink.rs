@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Target {
     label: String,
+    /// As the user gave it.
+    shown: PathBuf,
     place: Place,
     written: bool,
 }
@@ -38,6 +40,7 @@ impl Target {
         let place = Self::place(path).map_err(|error| Trouble::write(&label, &error))?;
         Ok(Target {
             label,
+            shown: path.to_owned(),
             place,
             written: false,
         })
@@ -102,7 +105,7 @@ impl Target {
             Place::Renamed { file, part, path } => {
                 file.sync_all().map_err(fail)?;
                 fs::rename(part, path).map_err(fail)?;
-                Ok(Some(path.clone()))
+                Ok(Some(self.shown.clone()))
             }
         }
     }

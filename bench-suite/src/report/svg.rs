@@ -35,6 +35,8 @@ pub(crate) struct Chart {
     /// What the panels are ordered by.
     threads_axis: &'static str,
     log: bool,
+    /// One scale for all panels: they show the same figure.
+    shared: bool,
     format: fn(f64) -> String,
     panels: Vec<Panel>,
 }
@@ -160,6 +162,7 @@ fn chart(groups: &[Group], workload: Workload) -> Option<Chart> {
         axis,
         threads_axis,
         log,
+        shared: workload == Workload::Scan,
         format,
         panels,
     })

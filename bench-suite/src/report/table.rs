@@ -38,12 +38,14 @@ pub(crate) fn render(records: &[Record], workload: Workload) -> String {
 fn meaning(workload: Workload) -> &'static str {
     match workload {
         Workload::Read => {
-            "protect + dereference + release; rates over all threads, ns of CPU per pair; more ops/s is better"
+            "protect + dereference + release; rates over all threads, ns of CPU per pair; more is better; x hp: rate against that of hp"
         }
         Workload::Write => {
-            "allocate + swap + retire; rates over all threads, ns of CPU per write; more per second is better"
+            "allocate + swap + retire; rates over all threads, ns of CPU per write; more is better; x hp: rate against that of hp"
         }
-        Workload::Scan => "time of one reclaim pass beside idle threads; less is better",
+        Workload::Scan => {
+            "time of one reclaim pass beside idle threads; less is better; growth: against the fewest threads"
+        }
         Workload::Stall => {
             "objects that wait for reclaim while one reader is parked inside protection; fewer is better"
         }
@@ -76,7 +78,7 @@ fn heading(workload: Workload, group: &Group) -> Vec<String> {
             &format!("{} idle", threads(group)),
             "time/pass",
             &format!("time {vs}"),
-            "x own fewest",
+            "growth",
             "freed/pass",
             "spread",
         ]

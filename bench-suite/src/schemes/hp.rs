@@ -103,7 +103,7 @@ impl<R: Rung> Scheme for Hp<R> {
         hp::Domain::global().drain();
     }
 
-    fn bound(&self) -> Option<usize> {
-        Some(hp::Domain::global().pending_bound())
+    fn bound(&self, writers: usize) -> Option<usize> {
+        Some(hp::Domain::global().pending_bound(writers))
     }
 }

@@ -28,11 +28,10 @@ impl Scheme for HpHeld {
 
     #[inline(always)]
     fn read(&self, slot: &mut hp::HazardPointer) -> bool {
-        let alive = match slot.protect(&self.0) {
-            // SAFETY: `slot` protects the object until `reset` below, and whoever unlinks it retires it to `hp`.
-            Some(object) => unsafe { object.as_ref() }.is_alive(),
-            None => false,
-        };
+        let object = slot.protect(&self.0);
+        // SAFETY: the cell is never null, `slot` protects the object until `reset` below, and whoever unlinks it
+        // retires it to `hp`.
+        let alive = unsafe { (*object).is_alive() };
         slot.reset();
         alive
     }
@@ -41,7 +40,7 @@ impl Scheme for HpHeld {
         let object = slot.protect(&self.0);
         inside();
         // SAFETY: as in `read`; the slot is not reset before the reference is gone.
-        let alive = object.is_some_and(|object| unsafe { object.as_ref() }.is_alive());
+        let alive = unsafe { (*object).is_alive() };
         slot.reset();
         alive
     }
@@ -64,8 +63,8 @@ impl Scheme for HpHeld {
         hp::Domain::global().drain();
     }
 
-    fn bound(&self) -> Option<usize> {
-        Some(hp::Domain::global().pending_bound())
+    fn bound(&self, writers: usize) -> Option<usize> {
+        Some(hp::Domain::global().pending_bound(writers))
     }
 }
 

@@ -58,8 +58,9 @@ pub(crate) trait Scheme: Sized + Send + Sync {
         }
     }
 
-    /// The documented bound on retired objects that wait, where the scheme has one.
-    fn bound(&self) -> Option<usize> {
+    /// The documented bound on retired objects that wait while `writers` threads retire, where the scheme has one.
+    fn bound(&self, writers: usize) -> Option<usize> {
+        let _ = writers;
         None
     }
 }

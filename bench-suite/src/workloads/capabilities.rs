@@ -157,7 +157,7 @@ fn auxv(key: libc::c_ulong) -> Value {
     // SAFETY: `getauxval` only searches the vector that the kernel left for this process.
     match unsafe { libc::getauxval(key) } {
         0 => Value::Null,
-        found => Value::from(found as u64),
+        found => serde_json::json!(found),
     }
 }
 

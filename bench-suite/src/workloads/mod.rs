@@ -67,7 +67,28 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
         record.set("rung", rung);
     }
     record.set("cpus", pin::allowed());
+    if let Some(count) = involuntary_switches() {
+        record.set("involuntary_switches", count);
+    }
     Ok(record)
+}
+
+/// How often the scheduler took a CPU away from this process: with at most as many threads as CPUs, a sign that
+/// something else ran beside the measurement.
+#[cfg(unix)]
+fn involuntary_switches() -> Option<i64> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the call writes one `rusage` to the place given, and zeroed is a valid `rusage` should it fail.
+    let usage = unsafe {
+        (libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) == 0)
+            .then(|| usage.assume_init())?
+    };
+    i64::try_from(usage.ru_nivcsw).ok()
+}
+
+#[cfg(not(unix))]
+fn involuntary_switches() -> Option<i64> {
+    None
 }
 
 /// Fills in the main figures. `workers` is the number of threads that did these operations.

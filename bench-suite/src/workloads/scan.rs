@@ -4,6 +4,8 @@
 //! Each of `threads` idle threads has read the cell once, keeps its reader state and sleeps. One more thread retires
 //! [`BATCH`] objects and then times one forced pass, over and over. `ops` are passes and `elapsed_s` is the time inside
 //! passes only, so `ns_per_op` is the time of a pass; two clock readings (some 40 ns) are in it.
+//! Idle threads keep what their variant keeps between reads: a cached holder or slot stays with them, a variant that
+//! takes its holder per operation leaves nothing behind.
 //! The batch is small enough that no scheme reclaims on its own account before the pass.
 
 use crate::engine::crew::{self, Pace, Refusal, Tally, Worker};

@@ -30,7 +30,7 @@ pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
         last = census.living();
     })?;
     let rate = Rate::of(&tallies[1..]).expect("there is at least one writer");
-    let bound = cell.bound();
+    let bound = cell.bound(job.writers);
     let after = release(&cell, census);
     let mut record = Record::empty(job);
     super::fill(&mut record, &rate, job.writers);
@@ -43,8 +43,9 @@ pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
     record.set("final_unreclaimed", waiting(last));
     record.set("released_unreclaimed", waiting(after));
     if let Some(bound) = bound {
-        // The bound does not count protected objects (one here) nor those on their way into a retire (one a writer).
-        let limit = bound as i64 + 1 + job.writers as i64;
+        // The bound does not count protected objects (one here), nor the two that a writer has in its hands: the new one
+        // before the swap, the old one before the retire.
+        let limit = bound as i64 + 1 + 2 * job.writers as i64;
         record.set("pending_bound", bound);
         record.set("within_bound", peak <= limit);
         if peak > limit {

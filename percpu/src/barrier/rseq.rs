@@ -4,6 +4,7 @@
 //! Floor 1 (`percpu`). Finds the C library's rseq area; touches the kernel.
 
 use super::{BarrierLost, linux};
+use crate::line::MAX_LINES;
 use crate::section;
 use crate::sync::atomic::{Ordering, fence};
 
@@ -81,6 +82,10 @@ pub(super) fn probe(force_cpu_id: bool) -> Result<(Area, Index), String> {
         return Err("this build has no critical sections (they exist for Linux on x86-64)".into());
     }
     let area = area()?;
+    let cpus = crate::topology::possible_cpus();
+    if cpus > MAX_LINES {
+        return Err(format!("{cpus} possible CPUs, {MAX_LINES} lines"));
+    }
     if section::cpu_id_at(area.offset) < 0 {
         return Err("this thread is not registered for rseq".into());
     }

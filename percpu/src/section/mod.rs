@@ -18,7 +18,8 @@
 //! |---|---|
 //! | [`claim_and_load`] | own line; word `== free`; `v = *src`; `v != 0`; **word = v** |
 //! | [`search_and_load`] | own line; first word in range `== free`; `v = *src`; `v & mask != 0`; **word = v & mask** |
-//! | [`load_into`] | registered; `v = *src`; `v & mask != 0`; **\*slot = v & mask** |
+//! | [`load_into`] | registered; `v = *src`; `v != 0`; **\*slot = v** |
+//! | [`load_into_masked`] | registered; `v = *src`; `v & mask != 0`; **\*slot = v & mask** |
 //! | [`claim`] | own line; first word in range `== free`; **word = value** |
 //! | [`load_and_add`] | own line; `i = *src`; `i < WORDS`; **word\[i\] += n** |
 //! | [`check_and_add`] | own line; `*flag == expected`; **word += n** |
@@ -144,24 +145,34 @@ pub unsafe fn search_and_load(
     unsafe { imp::search_and_load(lines, count, first, end, src, mask) }
 }
 
-/// Loads `*src` and stores it, with the bits of `!mask` cleared, into `slot`,
-/// which the caller owns. Returns the unmasked value.
-///
-/// # Errors
-///
-/// A [`Miss`]; `slot` is then untouched.
+/// What [`load_into`] returns when it could not run: the thread is not
+/// registered, the rseq rung is not in use, or the section was interrupted.
+/// No object has this address.
+pub const MISSED: *mut () = core::ptr::without_provenance_mut(usize::MAX);
+
+/// Loads `*src` and, unless it is null, stores it into `slot`, which the
+/// caller owns. Returns the value, or [`MISSED`]; when it returns null or
+/// `MISSED` the slot is untouched.
 ///
 /// # Safety
 ///
 /// The caller owns `slot`: no other thread stores to it.
-#[inline]
-pub unsafe fn load_into(
-    src: &AtomicPtr<()>,
-    slot: &AtomicUsize,
-    mask: usize,
-) -> Result<*mut (), Miss> {
+#[inline(always)]
+pub unsafe fn load_into(src: &AtomicPtr<()>, slot: &AtomicUsize) -> *mut () {
     // SAFETY: the caller's obligations are the implementation's.
-    unsafe { imp::load_into(src, slot, mask) }
+    unsafe { imp::load_into(src, slot) }
+}
+
+/// As [`load_into`], but stores the value with the bits of `!mask` cleared,
+/// and only if that is not null. Returns the unmasked value.
+///
+/// # Safety
+///
+/// As [`load_into`].
+#[inline]
+pub unsafe fn load_into_masked(src: &AtomicPtr<()>, slot: &AtomicUsize, mask: usize) -> *mut () {
+    // SAFETY: the caller's obligations are the implementation's.
+    unsafe { imp::load_into_masked(src, slot, mask) }
 }
 
 /// Claims the first free word of `first..end` of the running CPU's line for

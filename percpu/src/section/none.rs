@@ -2,7 +2,7 @@
 //!
 //! Floor 1 (`percpu`); touches nothing.
 
-use super::{Claimed, Miss, NO_INDEX};
+use super::{Claimed, MISSED, Miss, NO_INDEX};
 use crate::line::Line;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize};
 
@@ -29,12 +29,13 @@ pub(super) unsafe fn search_and_load(
 }
 
 #[inline(always)]
-pub(super) unsafe fn load_into(
-    _: &AtomicPtr<()>,
-    _: &AtomicUsize,
-    _: usize,
-) -> Result<*mut (), Miss> {
-    Err(Miss::Unregistered)
+pub(super) unsafe fn load_into(_: &AtomicPtr<()>, _: &AtomicUsize) -> *mut () {
+    MISSED
+}
+
+#[inline(always)]
+pub(super) unsafe fn load_into_masked(_: &AtomicPtr<()>, _: &AtomicUsize, _: usize) -> *mut () {
+    MISSED
 }
 
 #[inline(always)]

@@ -163,25 +163,52 @@ fn the_inline_claim_agrees_with_the_search() {
     assert!(!claimed.value.is_null(), "which is not the same as null");
 }
 
+/// Runs `f` until it is not interrupted. `None` where sections do not run.
+fn settled_load(mut f: impl FnMut() -> *mut ()) -> Option<*mut ()> {
+    settled(|| match f() {
+        MISSED if registered() => Err(Miss::Restarted),
+        MISSED => Err(Miss::Unregistered),
+        value => Ok(value),
+    })
+    .map(|answer| answer.unwrap())
+}
+
 #[test]
 fn load_into_stores_into_the_given_word_only() {
     let slot = AtomicUsize::new(FREE);
     let mut object = 3u64;
     let value: *mut () = (&raw mut object).cast();
     let src = AtomicPtr::new(value);
-    // SAFETY (both): live locals; the slot is this thread's.
-    let Some(got) = settled(|| unsafe { load_into(&src, &slot, ALL) }) else {
+    // SAFETY (all): live locals; the slot is this thread's.
+    let Some(got) = settled_load(|| unsafe { load_into(&src, &slot) }) else {
         return;
     };
-    assert_eq!(got, Ok(value));
+    assert_eq!(got, value);
     assert_eq!(slot.load(Relaxed), value.addr());
     let null = AtomicPtr::new(ptr::null_mut());
-    let got = settled(|| unsafe { load_into(&null, &slot, ALL) });
-    assert_eq!(got, Some(Err(Miss::Null)));
+    let got = settled_load(|| unsafe { load_into(&null, &slot) });
+    assert_eq!(got, Some(ptr::null_mut()));
     assert_eq!(
         slot.load(Relaxed),
         value.addr(),
         "a miss leaves the slot alone"
+    );
+    let tagged = AtomicPtr::new(value.map_addr(|a| a | 1));
+    slot.store(FREE, Relaxed);
+    let got = settled_load(|| unsafe { load_into_masked(&tagged, &slot, !1) });
+    assert_eq!(
+        got,
+        Some(value.map_addr(|a| a | 1)),
+        "the caller gets the tag"
+    );
+    assert_eq!(slot.load(Relaxed), value.addr(), "the slot does not");
+    let tagged_null = AtomicPtr::new(ptr::without_provenance_mut(1));
+    let got = settled_load(|| unsafe { load_into_masked(&tagged_null, &slot, !1) });
+    assert_eq!(got, Some(ptr::without_provenance_mut(1)));
+    assert_eq!(
+        slot.load(Relaxed),
+        value.addr(),
+        "a tagged null stores nothing"
     );
 }
 

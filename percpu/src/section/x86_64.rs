@@ -24,8 +24,8 @@
 //! as the operand of an undefined instruction (Linux uapi `rseq.h`, glibc
 //! `sys/rseq.h`).
 
-use super::{Claimed, Miss, NO_INDEX};
-use crate::line::{Line, MAX_LINES, STRIDE, WORDS};
+use super::{Claimed, MISSED, Miss, NO_INDEX};
+use crate::line::{Line, STRIDE, WORDS};
 use crate::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
 use core::arch::asm;
 
@@ -158,14 +158,18 @@ pub(super) unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> 
     let slot: *const AtomicUsize;
     let value: *mut ();
     // SAFETY: `off` is the rseq area of this thread when `cpu_id` is not
-    // negative, which the section tests before it relies on it; the index is
-    // below MAX_LINES, so `slot` stays inside the caller's table. Only a FREE word of the own CPU's line is stored to,
-    // and the kernel restarts the section before another thread can run on
-    // this CPU (or use its mm_cid).
+    // negative, which the section tests before it relies on it. The index of a
+    // registered thread is below the number of possible CPUs, which `enable`'s
+    // caller has checked against MAX_LINES, so `slot` is in the caller's table.
+    // Only a FREE word of the own CPU's line is stored to, and the kernel
+    // restarts the section before another thread can run on this CPU (or use
+    // its mm_cid).
     unsafe {
         asm!(
             arm!("slot"),
-            own_line!("slot", "{max}"),
+            "mov {slot:e}, dword ptr fs:[{idx}]",
+            "shl {slot}, 7",
+            "add {slot}, {lines}",
             "cmp qword ptr [{slot}], -1",
             "jne 66f",
             "mov {value}, qword ptr [{src}]",
@@ -186,7 +190,6 @@ pub(super) unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> 
             src = in(reg) src.as_ptr(),
             slot = out(reg) slot,
             value = out(reg) value,
-            max = const MAX_LINES,
             options(nostack),
         );
     }
@@ -269,55 +272,74 @@ pub(super) unsafe fn search_and_load(
     }
 }
 
-#[inline]
-pub(super) unsafe fn load_into(
-    src: &AtomicPtr<()>,
-    slot: &AtomicUsize,
-    mask: usize,
-) -> Result<*mut (), Miss> {
+#[inline(always)]
+pub(super) unsafe fn load_into(src: &AtomicPtr<()>, slot: &AtomicUsize) -> *mut () {
     let Some((off, _)) = area() else {
-        return Err(Miss::Unregistered);
+        return MISSED;
     };
     let value: *mut ();
-    let status: u32;
     // SAFETY: as in `claim_and_load`; the only word stored to is `slot`, which
     // the caller owns.
     unsafe {
         asm!(
             arm!("value"),
             "mov {value}, qword ptr [{src}]",
-            "mov {masked}, {value}",
-            "and {masked}, {mask}",
-            "jz 55f",
-            "mov qword ptr [{slot}], {masked}",
+            "test {value}, {value}",
+            "jz 34f",
+            "mov qword ptr [{slot}], {value}",
             "33:",
-            "xor {status:e}, {status:e}",
             "34:",
             cold!(),
-            "mov {status:e}, 5",
-            "jmp 34b",
-            "55:",
-            "mov {status:e}, 1",
-            "jmp 34b",
             "66:",
-            "mov {status:e}, 4",
+            "mov {value}, -1",
             "jmp 34b",
             ".popsection",
             off = in(reg) off,
             src = in(reg) src.as_ptr(),
-            slot = in(reg) slot,
-            mask = in(reg) mask,
+            slot = in(reg) slot.as_ptr(),
             value = out(reg) value,
-            masked = out(reg) _,
-            status = out(reg) status,
             options(nostack),
         );
     }
-    if status == 0 {
-        Ok(value)
-    } else {
-        Err(miss(status, core::ptr::null(), core::ptr::null()))
+    value
+}
+
+#[inline]
+pub(super) unsafe fn load_into_masked(
+    src: &AtomicPtr<()>,
+    slot: &AtomicUsize,
+    mask: usize,
+) -> *mut () {
+    let Some((off, _)) = area() else {
+        return MISSED;
+    };
+    let value: *mut ();
+    // SAFETY: as in `load_into`.
+    unsafe {
+        asm!(
+            arm!("value"),
+            "mov {value}, qword ptr [{src}]",
+            "mov {masked}, {value}",
+            "and {masked}, {mask}",
+            "jz 34f",
+            "mov qword ptr [{slot}], {masked}",
+            "33:",
+            "34:",
+            cold!(),
+            "66:",
+            "mov {value}, -1",
+            "jmp 34b",
+            ".popsection",
+            off = in(reg) off,
+            src = in(reg) src.as_ptr(),
+            slot = in(reg) slot.as_ptr(),
+            mask = in(reg) mask,
+            value = out(reg) value,
+            masked = out(reg) _,
+            options(nostack),
+        );
     }
+    value
 }
 
 #[inline]

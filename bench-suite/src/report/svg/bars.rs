@@ -88,11 +88,18 @@ struct Scale {
 
 impl Scale {
     fn of(chart: &Chart, panel: &Panel) -> Self {
-        let max = panel
-            .bars
-            .iter()
-            .map(|bar| bar.value)
-            .fold(f64::MIN_POSITIVE, f64::max);
+        let panels = if chart.shared {
+            chart.panels.as_slice()
+        } else {
+            std::slice::from_ref(panel)
+        };
+        let values = || {
+            panels
+                .iter()
+                .flat_map(|panel| &panel.bars)
+                .map(|bar| bar.value)
+        };
+        let max = values().fold(f64::MIN_POSITIVE, f64::max);
         if !chart.log {
             return Scale {
                 log: false,
@@ -100,12 +107,7 @@ impl Scale {
                 high: max * 1.02,
             };
         }
-        let least = panel
-            .bars
-            .iter()
-            .map(|bar| bar.value)
-            .filter(|&v| v > 0.0)
-            .fold(max, f64::min);
+        let least = values().filter(|&v| v > 0.0).fold(max, f64::min);
         let low = 10f64.powf((least * 0.7).max(f64::MIN_POSITIVE).log10().floor());
         Scale {
             log: true,
