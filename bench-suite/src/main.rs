@@ -1,7 +1,7 @@
 //! `hpbench`: thread-count sweeps of safe memory reclamation schemes, hazard pointers in per-CPU slots beside the
 //! crates that people use today.
 //!
-//! Floor 3, bench-suite. This file owns the way from the command line to an exit code; it touches `cli` and `session`.
+//! Floor 3, bench-suite. This file owns the way from the command line to an exit code; it touches `cli` and `command`.
 //!
 //! | room | owns |
 //! |---|---|
@@ -11,12 +11,12 @@
 //! | `report` | records, tables, JSONL, CSV, SVG |
 
 mod cli;
+mod command;
 mod engine;
 mod parse;
 mod points;
 mod report;
 mod schemes;
-mod session;
 mod trouble;
 mod workloads;
 
@@ -38,28 +38,28 @@ fn main() -> ExitCode {
 
 fn start() -> Result<(), Trouble> {
     let cli = match cli::parse()? {
-        Parsed::Show(text) => return session::say(&text),
+        Parsed::Show(text) => return command::say(&text),
         Parsed::Run(cli) => cli,
     };
     let options = &cli.options;
     if options.list {
-        return session::list();
+        return command::list();
     }
     match &cli.command {
-        None => session::tour(options),
-        Some(Command::Read) => session::workload(Workload::Read, None, options),
+        None => command::tour(options),
+        Some(Command::Read) => command::workload(Workload::Read, None, options),
         Some(Command::Write {
             readers: None,
             writers: None,
-        }) => session::workload(Workload::Write, None, options),
-        Some(Command::Write { readers, writers }) => session::workload(
+        }) => command::workload(Workload::Write, None, options),
+        Some(Command::Write { readers, writers }) => command::workload(
             Workload::Write,
             Some((readers.unwrap_or(0), writers.unwrap_or(1))),
             options,
         ),
-        Some(Command::Scan) => session::workload(Workload::Scan, None, options),
-        Some(Command::Stall) => session::workload(Workload::Stall, None, options),
-        Some(Command::Capabilities) => session::capabilities(options),
-        Some(Command::RunOne { job }) => session::run_one(job),
+        Some(Command::Scan) => command::workload(Workload::Scan, None, options),
+        Some(Command::Stall) => command::workload(Workload::Stall, None, options),
+        Some(Command::Capabilities) => command::capabilities(options),
+        Some(Command::RunOne { job }) => command::run_one(job),
     }
 }

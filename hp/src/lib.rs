@@ -19,9 +19,13 @@ mod atomic;
 #[cfg(not(loom))]
 mod domain;
 #[cfg(not(loom))]
+mod fork;
+#[cfg(not(loom))]
 mod guard;
 #[cfg(not(loom))]
 mod hazard;
+#[cfg(not(loom))]
+mod slot_array;
 #[cfg(not(loom))]
 mod unlinked;
 
@@ -30,11 +34,15 @@ pub use atomic::{Atomic, CompareExchangeError};
 #[cfg(not(loom))]
 pub use domain::{Domain, Stats, TimedOut, scan, synchronize, synchronize_timeout};
 #[cfg(not(loom))]
+pub use fork::after_fork_in_child;
+#[cfg(not(loom))]
 pub use guard::Guard;
 #[cfg(not(loom))]
 pub use hazard::{HazardPointer, ProtectError};
 pub use percpu::barrier::{BarrierLost, Rung, light as light_barrier, rung};
 pub use ptr_eq::{hide, ptr_eq};
+#[cfg(not(loom))]
+pub use slot_array::{Allocated, SlotArray};
 pub use slots::Place;
 #[cfg(not(loom))]
 pub use unlinked::Unlinked;

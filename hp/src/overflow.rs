@@ -467,12 +467,20 @@ impl Overflow {
         sum
     }
 
-    /// Records that were ever allocated (the pool not counted).
-    #[cfg_attr(not(test), allow(dead_code))]
-    pub(crate) fn records(&self) -> usize {
-        let mut n = 0;
-        self.for_each_record(|_, _| n += 1);
-        n
+    /// Forgets the clones of slots that nobody holds. For a process with one
+    /// thread.
+    #[cfg(not(loom))]
+    pub(crate) fn forget_clones(&self) {
+        let forget = |record: &Record| {
+            for (slot, extra) in record.slots.iter().zip(&record.extra) {
+                // Relaxed: there is one thread.
+                if slot.load(Ordering::Relaxed) == FREE {
+                    extra.store(0, Ordering::Relaxed);
+                }
+            }
+        };
+        self.pool.iter().for_each(forget);
+        self.for_each_record(|record, _| forget(record));
     }
 }
 
@@ -539,7 +547,7 @@ fn fill_cold(
 }
 
 /// The portable way to protect: publish a candidate, light barrier, recheck.
-fn publish_and_recheck(
+pub(crate) fn publish_and_recheck(
     src: &AtomicPtr<()>,
     slot: &AtomicUsize,
     mask: usize,

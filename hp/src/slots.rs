@@ -208,17 +208,21 @@ impl Slots {
         found
     }
 
+    /// Frees each slot whose address `keep` does not want. For a process with
+    /// one thread.
+    #[cfg(not(loom))]
+    pub(crate) fn clear_except(&self, keep: impl Fn(usize) -> bool) {
+        self.for_each_protected(|_, slot, address| {
+            if !keep(address) {
+                // Relaxed: there is one thread.
+                slot.store(FREE, Ordering::Relaxed);
+            }
+        });
+        self.overflow.forget_clones();
+    }
+
     pub(crate) fn overflow_acquires(&self) -> u64 {
         self.overflow.acquires()
-    }
-
-    #[cfg_attr(not(test), allow(dead_code))]
-    pub(crate) fn overflow_records(&self) -> usize {
-        self.overflow.records()
-    }
-
-    pub(crate) fn active_lines(&self) -> usize {
-        self.lines.active_count()
     }
 }
 

@@ -200,12 +200,4 @@ impl Lines {
     pub fn for_each_active(&self, mut f: impl FnMut(usize, &Line)) {
         self.active.for_each(|index| f(index, &self.lines[index]));
     }
-
-    /// Number of lines that were ever used.
-    #[must_use]
-    pub fn active_count(&self) -> usize {
-        let mut n = 0;
-        self.active.for_each(|_| n += 1);
-        n
-    }
 }

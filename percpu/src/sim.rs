@@ -1,1 +1,175 @@
+//! loom's stand-in for CPUs, sections and barriers.
+//!
+//! Floor 1 (`percpu`), compiled under `--cfg loom` only. Owns the simulated
+//! machine of one model execution.
+//!
+//! * **Sections.** One loom mutex a CPU, held over the whole body. That gives
+//!   what restartable sequences give: a body is never interleaved with another
+//!   one on its CPU, while other CPUs see its loads and its store one by one,
+//!   with their own orderings. The lock also stands for the full barrier of
+//!   the context switch between two threads on a CPU. (Never a
+//!   compare-exchange: it would carry an old holder's release, which a plain
+//!   store does not, and hide the hand-over bug.)
+//! * **Which CPU** a thread's n-th section runs on, and whether it is
+//!   interrupted, stands in a plan that the model's author enumerates outside
+//!   of `loom::model`.
+//! * **Heavy barrier, rseq rung**: lock and unlock every CPU between fences, so
+//!   that each section is wholly before it or wholly after it: committed, or
+//!   restarted.
+//! * **Heavy barrier, membarrier rung**: two-phase mailboxes. A light barrier is
+//!   a read-modify-write of the thread's own box; a heavy one first publishes
+//!   the caller's past to every box, then takes in everybody's. Light and heavy
+//!   are ordered one way or the other, two light ones are not.
+//! * **Fence rung**: sequentially consistent fences, each preceded by a relaxed
+//!   read-modify-write of one shared word, because loom does not schedule
+//!   between an access and a following fence.
 
+use crate::barrier::{BarrierLost, Rung};
+use crate::section::Miss;
+use core::cell::Cell;
+use loom::sync::Mutex;
+use loom::sync::atomic::{AtomicUsize, Ordering, fence};
+
+/// One section of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// The CPU that the section runs on.
+    pub cpu: usize,
+    /// Whether it is interrupted before its commit.
+    pub restart: bool,
+}
+
+/// A plan: every section on CPU `cpu`, none interrupted.
+pub const fn on(cpu: usize) -> [Step; 1] {
+    [Step {
+        cpu,
+        restart: false,
+    }]
+}
+
+/// The simulated machine of one execution.
+#[derive(Debug)]
+pub struct World {
+    rung: Rung,
+    cpus: Vec<Mutex<()>>,
+    mail: Vec<AtomicUsize>,
+    steps: AtomicUsize,
+}
+
+#[derive(Clone, Copy)]
+struct Here {
+    world: *const World,
+    me: usize,
+    plan: &'static [Step],
+    at: usize,
+}
+
+loom::thread_local! {
+    static HERE: Cell<Option<Here>> = Cell::new(None);
+}
+
+impl World {
+    /// A machine with `threads` threads on two CPUs.
+    pub fn new(rung: Rung, threads: usize) -> Self {
+        Self {
+            rung,
+            cpus: (0..crate::line::MAX_LINES).map(|_| Mutex::new(())).collect(),
+            mail: (0..threads).map(|_| AtomicUsize::new(0)).collect(),
+            steps: AtomicUsize::new(0),
+        }
+    }
+
+    /// Makes the calling loom thread thread `me` of this machine. The plan's
+    /// last step repeats. The machine must outlive the thread's last call.
+    pub fn enter(&self, me: usize, plan: &'static [Step]) {
+        HERE.with(|here| {
+            here.set(Some(Here {
+                world: self,
+                me,
+                plan,
+                at: 0,
+            }));
+        });
+    }
+}
+
+fn here() -> (Here, &'static World) {
+    let here = HERE
+        .with(Cell::get)
+        .expect("the model's thread has not entered a world");
+    // SAFETY: `enter`'s contract: the machine outlives the thread's calls.
+    (here, unsafe { &*here.world })
+}
+
+/// The model's rung.
+pub fn rung() -> Rung {
+    here().1.rung
+}
+
+/// The relaxed step before a sequentially consistent fence.
+pub(crate) fn fence_step() {
+    here().1.steps.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The reader's half of the pair.
+pub fn light() {
+    let (here, world) = here();
+    match world.rung {
+        Rung::Fence => {
+            fence_step();
+            fence(Ordering::SeqCst);
+        }
+        Rung::Membarrier | Rung::Rseq => {
+            world.mail[here.me].fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// The reclaimer's half of the pair. Never refused.
+pub fn heavy() -> Result<(), BarrierLost> {
+    let (here, world) = here();
+    if world.rung == Rung::Fence {
+        fence_step();
+        fence(Ordering::SeqCst);
+        return Ok(());
+    }
+    fence(Ordering::SeqCst);
+    for (n, mail) in world.mail.iter().enumerate() {
+        if n != here.me {
+            mail.fetch_add(1, Ordering::Release);
+        }
+    }
+    if world.rung == Rung::Rseq {
+        for cpu in &world.cpus {
+            drop(cpu.lock().unwrap());
+        }
+    }
+    fence(Ordering::Acquire);
+    fence(Ordering::SeqCst);
+    Ok(())
+}
+
+/// Runs a section's body on the CPU that the plan says.
+pub(crate) fn section<R>(body: impl FnOnce(usize) -> Result<R, Miss>) -> Result<R, Miss> {
+    let (mut here, world) = here();
+    if world.rung != Rung::Rseq {
+        return Err(Miss::Unregistered);
+    }
+    let step = here.plan[here.at.min(here.plan.len() - 1)];
+    here.at += 1;
+    HERE.with(|cell| cell.set(Some(here)));
+    if step.restart {
+        return Err(Miss::Restarted);
+    }
+    let _running = world.cpus[step.cpu].lock().unwrap();
+    body(step.cpu)
+}
+
+/// Whether sections run in this model.
+pub(crate) fn index() -> usize {
+    let (here, world) = here();
+    match world.rung {
+        Rung::Rseq => here.plan[here.at.min(here.plan.len() - 1)].cpu,
+        _ => crate::section::NO_INDEX,
+    }
+}

@@ -76,18 +76,18 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
 /// How often the scheduler took a CPU away from this process: with at most as many threads as CPUs, a sign that
 /// something else ran beside the measurement.
 #[cfg(unix)]
-fn involuntary_switches() -> Option<i64> {
+fn involuntary_switches() -> Option<serde_json::Value> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call writes one `rusage` to the place given, and zeroed is a valid `rusage` should it fail.
     let usage = unsafe {
         (libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) == 0)
             .then(|| usage.assume_init())?
     };
-    i64::try_from(usage.ru_nivcsw).ok()
+    Some(usage.ru_nivcsw.into())
 }
 
 #[cfg(not(unix))]
-fn involuntary_switches() -> Option<i64> {
+fn involuntary_switches() -> Option<serde_json::Value> {
     None
 }
 

@@ -4,9 +4,10 @@
 //! The objects count themselves (constructor and destructor), so waiting objects are counted the same way for every
 //! scheme: alive, minus the one in the cell. Writers sample after each batch of writes; `peak_unreclaimed` is the
 //! largest sample from the start of the warm-up on, `final_unreclaimed` what waits at the end with the reader still
-//! inside, `released_unreclaimed` what is left when the reader and the writers have gone and the scheme was asked to
-//! flush for as long as that frees something. A new object in the hands of a blocked writer counts as waiting. Where the scheme documents a bound it is reported beside. The reader looks at its object once more before
-//! it leaves.
+//! inside, `released_unreclaimed` what is left when the reader and the writers have gone and the scheme was asked
+//! to flush for as long as that frees something. A new object in the hands of a blocked writer counts as waiting.
+//! Where the scheme documents a bound it is reported beside. The reader looks at its object once more before it
+//! leaves.
 
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Tally, Worker};
 use crate::engine::job::Job;

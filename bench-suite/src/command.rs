@@ -1,4 +1,4 @@
-//! Floor 3, bench-suite. Owns the course of a command: open the outputs, run the plan, report, give the files their names.
+//! Floor 3, bench-suite. Owns the course of a command: open outputs, run the plan, report, give the files their names.
 //! May touch `engine`, `report`, `workloads` and the terminal.
 
 use crate::cli::Options;

@@ -1,0 +1,59 @@
+//! Floor 3, bench-suite. What the outside tests share: starting the program and reading what it says.
+#![allow(dead_code, reason = "each test file uses its part of this")]
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::process::Output;
+
+/// Options that make runs short.
+pub(crate) const FAST: [&str; 6] = ["--quick", "--time", "5ms", "--warmup", "1ms", "--seed=7"];
+
+/// The program with an environment of its own.
+pub(crate) fn hpbench(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("hpbench").expect("the binary is built with the tests");
+    command
+        .args(arguments)
+        .env_remove("HP_BARRIER")
+        .env_remove("HPBENCH_ALLOW_BROKEN");
+    command
+}
+
+/// Runs it to its end.
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    hpbench(arguments).output().expect("it starts")
+}
+
+/// Output as text.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+/// The one line on the standard error.
+pub(crate) fn complaint(output: &Output, code: i32) -> String {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.starts_with("hpbench: "), "{stderr}");
+    stderr
+}
+
+/// Parses JSON lines.
+pub(crate) fn records(lines: &str) -> Vec<Value> {
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("each line is one JSON object"))
+        .collect()
+}
+
+/// Runs with `--json -` and returns the records.
+pub(crate) fn measure(arguments: &[&str]) -> Vec<Value> {
+    let all: Vec<&str> = arguments
+        .iter()
+        .chain(&FAST)
+        .chain(&["--json", "-"])
+        .copied()
+        .collect();
+    let output = run(&all);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    records(&text(&output.stdout))
+}
