@@ -5,6 +5,7 @@
 
 use crate::guard::Guard;
 use crate::slots::SLOTS;
+use crate::unlink::{unlink, unlink_if};
 use crate::unlinked::Unlinked;
 use core::fmt;
 use core::marker::PhantomData;
@@ -118,10 +119,7 @@ impl<T: Send + 'static> Atomic<T> {
 
     #[inline]
     fn exchange(&self, new: *mut T) -> Option<Unlinked<T>> {
-        // AcqRel: Release publishes the new value to `load`; Acquire takes
-        // the old one's publication, and makes the unlinking come before the
-        // barrier of whoever reclaims (carried on by the shard's lock).
-        let old = self.object.swap(new, Ordering::AcqRel);
+        let old = unlink(&self.object, new);
         // SAFETY: the exchange unlinked it; the cell owned it.
         NonNull::new(old).map(|old| unsafe { Unlinked::new(old) })
     }
@@ -156,19 +154,15 @@ impl<T: Send + 'static> Atomic<T> {
     ) -> Result<Option<Unlinked<T>>, CompareExchangeError<T>> {
         let expected = current.map_or(ptr::null_mut(), |g| g.as_ptr().cast_mut());
         let raw = new.map_or(ptr::null_mut(), Box::into_raw);
-        // AcqRel: as in `exchange`. Relaxed on failure: the error's guard
-        // comes from a load of its own.
-        match self
-            .object
-            .compare_exchange(expected, raw, Ordering::AcqRel, Ordering::Relaxed)
-        {
+        if unlink_if(&self.object, expected, raw) {
             // SAFETY: as in `exchange`.
-            Ok(old) => Ok(NonNull::new(old).map(|old| unsafe { Unlinked::new(old) })),
-            Err(_) => Err(CompareExchangeError {
+            Ok(NonNull::new(expected).map(|old| unsafe { Unlinked::new(old) }))
+        } else {
+            Err(CompareExchangeError {
                 current: self.load(),
                 // SAFETY: the exchange did not take it; it is the box above.
                 new: NonNull::new(raw).map(|raw| unsafe { Box::from_raw(raw.as_ptr()) }),
-            }),
+            })
         }
     }
 

@@ -126,9 +126,8 @@ impl HazardPointer {
     fn fill<T>(&mut self, src: &AtomicPtr<T>, mask: usize) -> *mut T {
         let word = self.slot.word();
         match overflow::fill(erased(src), word, mask, RESERVED) {
-            Some(value) => value.as_ptr().cast(),
-            // Relaxed: null, or null but for its tag, is not dereferenced.
-            None => src.load(Ordering::Relaxed).map_addr(|a| a & !mask),
+            Ok(object) => object.as_ptr().cast(),
+            Err(null_but_for_its_tag) => null_but_for_its_tag.cast(),
         }
     }
 

@@ -54,6 +54,7 @@ use crate::ptr_eq::ptr_eq;
 use crate::slot::{FREE, RESERVED, SlotRef, is_address};
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
+use percpu::barrier::Rung;
 use percpu::section;
 use percpu::sync::atomic::{
     AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
@@ -275,10 +276,17 @@ impl Overflow {
         src: &AtomicPtr<()>,
         mask: usize,
     ) -> Option<(SlotRef, NonNull<()>)> {
+        if mask == usize::MAX {
+            match protect_own(thread, src, percpu::barrier::rung()) {
+                Own::Protected(slot, value) => return Some((slot, value)),
+                Own::Null => return None,
+                Own::NotNow => {}
+            }
+        }
         self.with_empty(thread, |empty| {
             match fill(src, empty.slot.word(), mask, empty.idle) {
-                Some(value) => Ok((empty.slot, value)),
-                None => Err(empty),
+                Ok(value) => Ok((empty.slot, value)),
+                Err(_) => Err(empty),
             }
         })
     }
@@ -339,9 +347,7 @@ impl Overflow {
         // SAFETY: records are never freed.
         let record = unsafe { pointer.as_ref() };
         let index = record.free_slot()?;
-        // Relaxed, both: only the owner writes; a statistic.
-        let acquires = record.acquires.load(Ordering::Relaxed);
-        record.acquires.store(acquires + 1, Ordering::Relaxed);
+        record.count();
         Some(SlotRef::overflow(pointer, index))
     }
 
@@ -496,15 +502,81 @@ impl Drop for Overflow {
     }
 }
 
-/// Protects what `src` points to in a slot that the caller owns. `None` if the
-/// masked value is null; the slot then holds `idle`.
+/// What [`protect_own`] did.
+pub(crate) enum Own {
+    Protected(SlotRef, NonNull<()>),
+    Null,
+    /// No record yet, no free slot in it, inside a claim already, or
+    /// interrupted: take the long way.
+    NotNow,
+}
+
+/// Protects what `src` points to in the thread's own record, if that is quick.
+///
+/// # Progress
+///
+/// As [`Overflow::protect`].
+#[inline(always)]
+pub(crate) fn protect_own(thread: &Thread, src: &AtomicPtr<()>, rung: Rung) -> Own {
+    let Some(record) = NonNull::new(thread.record.get().cast_mut()) else {
+        return Own::NotNow;
+    };
+    if thread.busy.get() {
+        return Own::NotNow;
+    }
+    thread.busy.set(true);
+    compiler_fence(Ordering::SeqCst);
+    // SAFETY: records are never freed.
+    let answer = unsafe { record.as_ref() }.protect(record, src, rung);
+    compiler_fence(Ordering::SeqCst);
+    thread.busy.set(false);
+    answer
+}
+
+impl Record {
+    /// For the record's owner.
+    #[inline(always)]
+    fn protect(&self, this: NonNull<Record>, src: &AtomicPtr<()>, rung: Rung) -> Own {
+        let Some(index) = self.free_slot() else {
+            return Own::NotNow;
+        };
+        let slot = &self.slots[index];
+        let value = if rung == Rung::Rseq {
+            // SAFETY: a free slot of the record that this thread owns.
+            match unsafe { section::load_into(src, slot) } {
+                section::MISSED => return Own::NotNow,
+                value => NonNull::new(value),
+            }
+        } else {
+            publish_and_recheck(src, slot, usize::MAX, FREE, rung).ok()
+        };
+        match value {
+            Some(value) => {
+                self.count();
+                Own::Protected(SlotRef::overflow(this, index), value)
+            }
+            None => Own::Null,
+        }
+    }
+
+    /// Counts an acquisition by the owner.
+    #[inline]
+    fn count(&self) {
+        // Relaxed, both: only the owner writes; a statistic.
+        let acquires = self.acquires.load(Ordering::Relaxed);
+        self.acquires.store(acquires + 1, Ordering::Relaxed);
+    }
+}
+
+/// Protects what `src` points to in a slot that the caller owns. `Err` holds
+/// the value if it is null but for its tag; the slot then holds `idle`.
 #[inline(always)]
 pub(crate) fn fill(
     src: &AtomicPtr<()>,
     slot: &AtomicUsize,
     mask: usize,
     idle: usize,
-) -> Option<NonNull<()>> {
+) -> Result<NonNull<()>, *mut ()> {
     // SAFETY: the slot is the caller's.
     let value = unsafe {
         if mask == usize::MAX {
@@ -513,10 +585,11 @@ pub(crate) fn fill(
             section::load_into_masked(src, slot, mask)
         }
     };
-    if value == section::MISSED || value.addr() & mask == 0 {
-        fill_cold(src, slot, mask, idle, value)
-    } else {
-        NonNull::new(value)
+    // One test for null and `MISSED`.
+    let plain = mask == usize::MAX || value.addr() & mask != 0;
+    match NonNull::new(value) {
+        Some(object) if plain && value.addr().wrapping_add(1) > 1 => Ok(object),
+        _ => fill_cold(src, slot, mask, idle, value),
     }
 }
 
@@ -528,7 +601,7 @@ fn fill_cold(
     mask: usize,
     idle: usize,
     mut value: *mut (),
-) -> Option<NonNull<()>> {
+) -> Result<NonNull<()>, *mut ()> {
     let mut restarts = 0;
     while value == section::MISSED && restarts < RESTARTS && section::registered() {
         // SAFETY: the slot is the caller's.
@@ -536,39 +609,45 @@ fn fill_cold(
         restarts += 1;
     }
     if value == section::MISSED {
-        return publish_and_recheck(src, slot, mask, idle);
+        return publish_and_recheck(src, slot, mask, idle, percpu::barrier::rung());
     }
-    if value.addr() & mask == 0 {
-        // Release: "Clear" of what a held slot protected before.
-        slot.store(idle, Ordering::Release);
-        return None;
+    match NonNull::new(value) {
+        Some(object) if value.addr() & mask != 0 => Ok(object),
+        _ => {
+            // Release: "Clear" of what a held slot protected before.
+            slot.store(idle, Ordering::Release);
+            Err(value)
+        }
     }
-    NonNull::new(value)
 }
 
 /// The portable way to protect: publish a candidate, light barrier, recheck.
+#[inline(always)]
 pub(crate) fn publish_and_recheck(
     src: &AtomicPtr<()>,
     slot: &AtomicUsize,
     mask: usize,
     idle: usize,
-) -> Option<NonNull<()>> {
+    rung: Rung,
+) -> Result<NonNull<()>, *mut ()> {
     // Relaxed: a guess, never dereferenced.
     let mut guess = src.load(Ordering::Relaxed);
     loop {
         if guess.addr() & mask == 0 {
             // Release: "Clear"; the slot may have protected something before.
             slot.store(idle, Ordering::Release);
-            return None;
+            return Err(guess);
         }
         // Release: "Publish".
         slot.store(guess.addr() & mask, Ordering::Release);
-        percpu::barrier::light();
+        percpu::barrier::light_on(rung);
         // Acquire: "Recheck"; the caller goes on with this second value, whose
         // publication it acquires (and whose provenance is alive).
         let value = src.load(Ordering::Acquire);
-        if ptr_eq(guess, value) {
-            return NonNull::new(value);
+        if let Some(object) = NonNull::new(value)
+            && ptr_eq(guess, value)
+        {
+            return Ok(object);
         }
         guess = value;
     }

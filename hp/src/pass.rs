@@ -20,10 +20,15 @@
 //! that a stream of new passes cannot hold it up. A pass re-checks the phase
 //! after counting itself, hence after the flip nobody joins the old counter.
 //!
-//! * *Join* (SeqCst RMW, then SeqCst load of the phase) – pairs with *Flip*
-//!   (SeqCst RMW, then load of the counter): one of the two sees the other.
+//! * *Join* (RMW of the counter, then *Check*, an AcqRel RMW that leaves the
+//!   phase as it is) – pairs with *Flip* (AcqRel RMW of the phase, then load of
+//!   the counter). Check and Flip are RMWs of one word, so one comes first: if
+//!   Check does, Flip acquires the count; if Flip does, Check sees the new
+//!   phase. (No sequentially consistent access is needed, which loom could not
+//!   model.)
 //! * *Leave* (Release RMW) – pairs with the drainer's Acquire load: what the
-//!   pass freed is freed before `drain` returns.
+//!   pass freed is freed before `drain` returns. Counters are changed by RMWs
+//!   only, so a later count does not hide an earlier Leave.
 //!
 //! Counters carry the process generation, so that a forked child does not wait
 //! for the passes of threads that it does not have.
@@ -83,11 +88,13 @@ impl Flight {
     /// Counts a pass in; it leaves when the answer is dropped.
     pub(crate) fn join(&self) -> Joined<'_> {
         let tag = tag();
+        // Relaxed: a guess.
+        let mut side = self.phase.load(Ordering::Relaxed) & 1;
         loop {
-            // SeqCst, both: "Join".
-            let side = self.phase.load(Ordering::SeqCst) & 1;
             self.add(side, tag);
-            if self.phase.load(Ordering::SeqCst) & 1 == side {
+            // AcqRel: "Check".
+            let now = self.phase.fetch_or(0, Ordering::AcqRel) & 1;
+            if now == side {
                 return Joined {
                     flight: self,
                     side,
@@ -95,6 +102,7 @@ impl Flight {
                 };
             }
             self.leave(side, tag);
+            side = now;
         }
     }
 
@@ -109,8 +117,8 @@ impl Flight {
             } else {
                 tag | 1
             };
-            // SeqCst: "Join".
-            match word.compare_exchange_weak(now, new, Ordering::SeqCst, Ordering::Relaxed) {
+            // Relaxed: released by "Check".
+            match word.compare_exchange_weak(now, new, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(other) => now = other,
             }
@@ -154,13 +162,12 @@ impl Flight {
             }
             backoff.snooze();
         }
-        // SeqCst: "Flip".
-        let old = self.phase.fetch_xor(1, Ordering::SeqCst) & 1;
+        // AcqRel: "Flip".
+        let old = self.phase.fetch_xor(1, Ordering::AcqRel) & 1;
         let tag = tag();
         loop {
-            // SeqCst: the other half of "Flip"; at least Acquire, pairs with
-            // "Leave".
-            let now = self.running[old].load(Ordering::SeqCst);
+            // Acquire: pairs with "Leave".
+            let now = self.running[old].load(Ordering::Acquire);
             if now & !COUNT != tag || now & COUNT == 0 {
                 break;
             }

@@ -110,19 +110,6 @@ impl SlotRef {
         // gives back the pointer to the word.
         unsafe { &*self.0.as_ptr().map_addr(|a| a & !OVERFLOW).cast_const() }
     }
-
-    /// Gives the slot back.
-    #[inline(always)]
-    pub(crate) fn release(self) {
-        if self.is_overflow() {
-            self.release_overflow();
-        } else {
-            // Release ("Clear"): pairs with the Acquire loads of a scan and of
-            // the next claim: what the holder did with the object happens
-            // before the object is freed.
-            self.word().store(FREE, Ordering::Release);
-        }
-    }
 }
 
 #[cfg(loom)]
@@ -154,18 +141,22 @@ impl SlotRef {
             Repr::Overflow(record, index) => unsafe { &(*record.as_ptr()).slots()[index] },
         }
     }
+}
 
+impl SlotRef {
+    /// Gives the slot back.
+    #[inline(always)]
     pub(crate) fn release(self) {
         if self.is_overflow() {
             self.release_overflow();
         } else {
-            // Release: "Clear", as above.
+            // Release ("Clear"): pairs with the Acquire loads of a scan and of
+            // the next claim: what the holder did with the object happens
+            // before the object is freed.
             self.word().store(FREE, Ordering::Release);
         }
     }
-}
 
-impl SlotRef {
     #[inline(never)]
     fn release_overflow(self) {
         let (record, index) = self.place();

@@ -199,7 +199,7 @@ impl SlotArray {
         // Acquire: "Take", pairs with "Clear"; the address comes by "Publish".
         slot.compare_exchange(FREE, RESERVED, Ordering::Acquire, Ordering::Relaxed)
             .ok()?;
-        let value = publish_and_recheck(erase(src), slot, usize::MAX, FREE)?;
+        let value = publish_and_recheck(erase(src), slot, usize::MAX, FREE, rung()).ok()?;
         Some((self.allocated(slot), value.as_ptr().cast()))
     }
 

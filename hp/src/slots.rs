@@ -31,9 +31,13 @@
 //! line it is in was announced before its first slot was opened
 //! (`percpu::line`).
 
+#[cfg(not(loom))]
+use crate::overflow::{self, Own};
 use crate::overflow::{Overflow, Thread};
 use crate::slot::{FREE, SLOTS_PER_CPU, SlotRef, is_address};
 use core::ptr::NonNull;
+#[cfg(not(loom))]
+use percpu::barrier::decided;
 use percpu::barrier::{Rung, rung};
 use percpu::line::{Lines, MAX_LINES};
 use percpu::section::{self, Miss};
@@ -99,9 +103,64 @@ impl Slots {
     }
 
     /// [`protect`](Self::protect) when the CPU's first slot could not be had.
+    /// No calls but in tail position, so that the common ways need no frame.
     #[cfg(not(loom))]
     #[inline(never)]
     fn protect_cold(&'static self, src: &AtomicPtr<()>) -> Option<(SlotRef, NonNull<()>)> {
+        if decided() != Some(Rung::Rseq) {
+            return self.protect_portable(src);
+        }
+        crate::thread::with(|thread| {
+            if !thread.skips_the_line() {
+                // SAFETY: as in `protect`.
+                let claimed =
+                    unsafe { section::claim_rest_and_load(self.lines.all().as_ptr(), src) };
+                if let Some(word) = NonNull::new(claimed.slot.cast_mut()) {
+                    // SAFETY: a section claims nothing for null.
+                    let value = unsafe { NonNull::new_unchecked(claimed.value) };
+                    return Some((SlotRef::percpu(word), value));
+                }
+                if claimed.value.is_null() {
+                    return None;
+                }
+                if claimed.value != section::ALL_TAKEN {
+                    return self.protect_colder(src);
+                }
+                thread.found_the_line_full();
+            }
+            match overflow::protect_own(thread, src, Rung::Rseq) {
+                Own::Protected(slot, value) => Some((slot, value)),
+                Own::Null => None,
+                Own::NotNow => self.protect_colder(src),
+            }
+        })
+    }
+
+    /// [`protect`](Self::protect) where sections do not run.
+    #[cfg(not(loom))]
+    #[inline(never)]
+    fn protect_portable(&'static self, src: &AtomicPtr<()>) -> Option<(SlotRef, NonNull<()>)> {
+        crate::thread::with(|thread| {
+            let own = match decided() {
+                Some(Rung::Membarrier) => overflow::protect_own(thread, src, Rung::Membarrier),
+                Some(Rung::Fence) => overflow::protect_own(thread, src, Rung::Fence),
+                _ => Own::NotNow,
+            };
+            match own {
+                Own::Protected(slot, value) => Some((slot, value)),
+                Own::Null => None,
+                Own::NotNow => self.protect_colder(src),
+            }
+        })
+    }
+
+    /// [`protect`](Self::protect) the first time on a CPU or in a thread,
+    /// while the rung is undecided, after an interruption, and when the
+    /// thread's record is full.
+    #[cfg(not(loom))]
+    #[cold]
+    #[inline(never)]
+    fn protect_colder(&'static self, src: &AtomicPtr<()>) -> Option<(SlotRef, NonNull<()>)> {
         crate::thread::with(|thread| self.protect_with(thread, src, ALL_BITS))
     }
 
@@ -112,7 +171,7 @@ impl Slots {
         src: &AtomicPtr<()>,
         mask: usize,
     ) -> Option<(SlotRef, NonNull<()>)> {
-        if rung() == Rung::Rseq && !thread.skips_the_line() {
+        if rung() == Rung::Rseq {
             for _ in 0..RESTARTS {
                 // SAFETY: as in `protect`.
                 let answer = unsafe {
@@ -135,11 +194,7 @@ impl Slots {
                     Err(Miss::Inactive(index)) => {
                         self.lines.activate(index, SLOTS_PER_CPU, FREE);
                     }
-                    Err(Miss::Busy) => {
-                        thread.found_the_line_full();
-                        break;
-                    }
-                    Err(Miss::Unregistered | Miss::Mismatch) => break,
+                    Err(Miss::Busy | Miss::Unregistered | Miss::Mismatch) => break,
                 }
             }
         }

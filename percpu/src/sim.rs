@@ -20,9 +20,25 @@
 //!   a read-modify-write of the thread's own box; a heavy one first publishes
 //!   the caller's past to every box, then takes in everybody's. Light and heavy
 //!   are ordered one way or the other, two light ones are not.
-//! * **Fence rung**: sequentially consistent fences, each preceded by a relaxed
-//!   read-modify-write of one shared word, because loom does not schedule
-//!   between an access and a following fence.
+//! * **Fence rung**: the product's own sequentially consistent fences, each
+//!   preceded by a relaxed read-modify-write of one shared word, because loom
+//!   does not schedule between an access and a following fence.
+//!
+//! # Where it is stronger than the machine
+//!
+//! * A heavy barrier on the rseq rung walks the CPUs in order, so a section on
+//!   CPU 0 before it happens before a section on CPU 1 after it. The kernel
+//!   does not promise that. Models swap the CPUs of their plans for this.
+//! * loom's sequentially consistent fences give happens-before; C++'s only
+//!   restrict what may be read. The orderings next to a fence are therefore
+//!   judged on the membarrier rung, whose light barrier is no fence.
+//!
+//! # Where it is weaker
+//!
+//! * An interrupted section gives no barrier, although its thread was switched
+//!   out. A light barrier gives less than the interrupt that stands for it.
+
+pub mod harness;
 
 use crate::barrier::{BarrierLost, Rung};
 use crate::section::Miss;
@@ -39,13 +55,32 @@ pub struct Step {
     pub restart: bool,
 }
 
-/// A plan: every section on CPU `cpu`, none interrupted.
-pub const fn on(cpu: usize) -> [Step; 1] {
-    [Step {
-        cpu,
-        restart: false,
-    }]
+impl Step {
+    /// A section on CPU `cpu` that is not interrupted.
+    pub const fn on(cpu: usize) -> Self {
+        Self {
+            cpu,
+            restart: false,
+        }
+    }
+
+    /// A section on CPU `cpu` that is interrupted.
+    pub const fn cut(cpu: usize) -> Self {
+        Self { cpu, restart: true }
+    }
 }
+
+/// A plan: the steps of a thread's sections; the last one repeats.
+pub type Plan = &'static [Step];
+
+/// Every section on CPU 0.
+pub const CPU0: Plan = &[Step::on(0)];
+/// Every section on CPU 1.
+pub const CPU1: Plan = &[Step::on(1)];
+/// The first section is interrupted and runs again on the other CPU.
+pub const MOVED: Plan = &[Step::cut(1), Step::on(0)];
+/// Every section is interrupted: the caller must do without.
+pub const CUT: Plan = &[Step::cut(0)];
 
 /// The simulated machine of one execution.
 #[derive(Debug)]
@@ -60,7 +95,7 @@ pub struct World {
 struct Here {
     world: *const World,
     me: usize,
-    plan: &'static [Step],
+    plan: Plan,
     at: usize,
 }
 
@@ -73,7 +108,9 @@ impl World {
     pub fn new(rung: Rung, threads: usize) -> Self {
         Self {
             rung,
-            cpus: (0..crate::line::MAX_LINES).map(|_| Mutex::new(())).collect(),
+            cpus: (0..crate::line::MAX_LINES)
+                .map(|_| Mutex::new(()))
+                .collect(),
             mail: (0..threads).map(|_| AtomicUsize::new(0)).collect(),
             steps: AtomicUsize::new(0),
         }
@@ -81,7 +118,7 @@ impl World {
 
     /// Makes the calling loom thread thread `me` of this machine. The plan's
     /// last step repeats. The machine must outlive the thread's last call.
-    pub fn enter(&self, me: usize, plan: &'static [Step]) {
+    pub fn enter(&self, me: usize, plan: Plan) {
         HERE.with(|here| {
             here.set(Some(Here {
                 world: self,
@@ -115,22 +152,28 @@ pub(crate) fn fence_step() {
 pub fn light() {
     let (here, world) = here();
     match world.rung {
-        Rung::Fence => {
-            fence_step();
-            fence(Ordering::SeqCst);
-        }
+        Rung::Fence => crate::barrier::fence::light(),
         Rung::Membarrier | Rung::Rseq => {
             world.mail[here.me].fetch_add(1, Ordering::AcqRel);
         }
     }
 }
 
+/// The model's rung, which is decided from the start.
+pub fn decided() -> Option<Rung> {
+    Some(rung())
+}
+
+/// The reader's half of the pair.
+pub fn light_on(_: Rung) {
+    light();
+}
+
 /// The reclaimer's half of the pair. Never refused.
 pub fn heavy() -> Result<(), BarrierLost> {
     let (here, world) = here();
     if world.rung == Rung::Fence {
-        fence_step();
-        fence(Ordering::SeqCst);
+        crate::barrier::fence::heavy();
         return Ok(());
     }
     fence(Ordering::SeqCst);

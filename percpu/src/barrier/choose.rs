@@ -44,10 +44,8 @@ pub(crate) fn decision() -> Decision {
 pub(super) fn decide() -> Rung {
     crate::fork::install();
     let (mine, enable) = ask();
-    // AcqRel: Release publishes the registration to whoever reads the rung;
-    // Acquire on failure takes the winner's.
-    match RUNG.compare_exchange(0, mine.rung as u8, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => {
+    match RUNG.settle(mine.rung) {
+        Ok(()) => {
             let rung = mine.rung;
             // Release: pairs with the Acquire in `decision`.
             DECISION.store(Box::into_raw(Box::new(mine)), Ordering::Release);
@@ -56,10 +54,10 @@ pub(super) fn decide() -> Rung {
         }
         Err(theirs) => {
             // Same answer: what the winner will switch on is what we found.
-            if theirs == mine.rung as u8 {
+            if theirs == mine.rung {
                 enable();
             }
-            Rung::from_u8(theirs).unwrap_or(Rung::Fence)
+            theirs
         }
     }
 }

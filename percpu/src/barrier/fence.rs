@@ -6,13 +6,12 @@ use crate::sync::atomic::{Ordering, fence};
 
 /// SeqCst: pairs with `heavy`; one of the two sees the other's stores.
 #[inline(always)]
-pub(super) fn light() {
+pub(crate) fn light() {
     fence(Ordering::SeqCst);
 }
 
 /// SeqCst: pairs with `light`.
-#[cfg_attr(loom, allow(dead_code))]
 #[inline]
-pub(super) fn heavy() {
+pub(crate) fn heavy() {
     fence(Ordering::SeqCst);
 }

@@ -27,14 +27,15 @@
 //! is one. The rung is decided before anything else happens: whoever comes
 //! first, reader or reclaimer, decides, by one compare-exchange on one word;
 //! nobody acts on an undecided rung and the word never changes again. (Model:
-//! `mode_decision`.)
+//! `l9`.)
 //!
 //! Source: Linux `membarrier(2)`; asymmetric fences as in C++ P1202; the
 //! ladder is this project's.
 
+mod choice;
 #[cfg(not(loom))]
 mod choose;
-mod fence;
+pub(crate) mod fence;
 #[cfg(all(target_os = "linux", not(any(loom, miri))))]
 mod linux;
 #[cfg(all(target_os = "linux", not(any(loom, miri))))]
@@ -44,7 +45,9 @@ mod membarrier;
 mod rseq;
 
 #[cfg(not(loom))]
-use crate::sync::atomic::{AtomicU8, Ordering, compiler_fence};
+use crate::sync::atomic::{Ordering, compiler_fence};
+#[cfg_attr(loom, allow(unused_imports))]
+pub(crate) use choice::Choice;
 #[cfg(not(loom))]
 pub(crate) use choose::decision;
 #[cfg(all(target_os = "linux", not(any(loom, miri))))]
@@ -77,7 +80,6 @@ impl Rung {
         }
     }
 
-    #[cfg(not(loom))]
     fn from_u8(value: u8) -> Option<Self> {
         match value {
             1 => Some(Rung::Fence),
@@ -109,7 +111,7 @@ impl core::error::Error for BarrierLost {}
 
 /// The decided rung, 0 while undecided. The only mutable word of this module.
 #[cfg(not(loom))]
-static RUNG: AtomicU8 = AtomicU8::new(0);
+static RUNG: Choice = Choice::new();
 
 /// The rung of this process. The first call decides.
 ///
@@ -121,9 +123,7 @@ static RUNG: AtomicU8 = AtomicU8::new(0);
 #[inline]
 #[must_use]
 pub fn rung() -> Rung {
-    // Acquire: pairs with the Release half of the deciding exchange in
-    // `choose`: the registration with the kernel happens before any use.
-    match Rung::from_u8(RUNG.load(Ordering::Acquire)) {
+    match RUNG.get() {
         Some(rung) => rung,
         None => choose::decide(),
     }
@@ -137,7 +137,26 @@ pub fn rung() -> Rung {
 #[cfg(not(loom))]
 #[inline(always)]
 pub fn light() {
-    if rung() == Rung::Fence {
+    light_on(rung());
+}
+
+/// The rung if it is decided, without deciding it.
+///
+/// # Progress
+///
+/// Wait-free.
+#[cfg(not(loom))]
+#[inline(always)]
+#[must_use]
+pub fn decided() -> Option<Rung> {
+    RUNG.get()
+}
+
+/// [`light`] for a caller who has asked for the rung already.
+#[cfg(not(loom))]
+#[inline(always)]
+pub fn light_on(rung: Rung) {
+    if rung == Rung::Fence {
         fence::light();
     } else {
         // The other half is the system call of `heavy`; what is left to do
@@ -175,4 +194,4 @@ pub fn heavy() -> Result<(), BarrierLost> {
 }
 
 #[cfg(loom)]
-pub use crate::sim::{heavy, light, rung};
+pub use crate::sim::{decided, heavy, light, light_on, rung};

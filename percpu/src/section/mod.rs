@@ -17,6 +17,7 @@
 //! | section | steps (all or nothing) |
 //! |---|---|
 //! | [`claim_and_load`] | own line; word `== free`; `v = *src`; `v != 0`; **word = v** |
+//! | [`claim_rest_and_load`] | the same for the first free word of 1..8 |
 //! | [`search_and_load`] | own line; first word in range `== free`; `v = *src`; `v & mask != 0`; **word = v & mask** |
 //! | [`load_into`] | registered; `v = *src`; `v != 0`; **\*slot = v** |
 //! | [`load_into_masked`] | registered; `v = *src`; `v & mask != 0`; **\*slot = v & mask** |
@@ -119,6 +120,23 @@ pub unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> Claimed
     // SAFETY: the caller's obligations are the implementation's.
     unsafe { imp::claim_and_load(lines, src) }
 }
+
+/// As [`claim_and_load`] for the words from 1 to 7 of the line, first free one
+/// first. When nothing was claimed and the source was not null, `value` is
+/// [`ALL_TAKEN`] if that is the reason. Never inlined code's business: a leaf
+/// for the path that follows a miss of [`claim_and_load`].
+///
+/// # Safety
+///
+/// As [`claim_and_load`].
+#[inline(always)]
+pub unsafe fn claim_rest_and_load(lines: *const Line, src: &AtomicPtr<()>) -> Claimed {
+    // SAFETY: the caller's obligations are the implementation's.
+    unsafe { imp::claim_rest_and_load(lines, src) }
+}
+
+/// See [`claim_rest_and_load`].
+pub const ALL_TAKEN: *mut () = core::ptr::without_provenance_mut(2);
 
 /// Claims the first word of `first..end` of the running CPU's line that holds
 /// `FREE`, for the value of `*src` with the bits of `!mask` cleared. Returns

@@ -17,6 +17,12 @@ pub(super) unsafe fn claim_and_load(_: *const Line, _: &AtomicPtr<()>) -> Claime
 }
 
 #[inline(always)]
+pub(super) unsafe fn claim_rest_and_load(lines: *const Line, src: &AtomicPtr<()>) -> Claimed {
+    // SAFETY: asks nothing of the caller.
+    unsafe { claim_and_load(lines, src) }
+}
+
+#[inline(always)]
 pub(super) unsafe fn search_and_load(
     _: *const Line,
     _: usize,

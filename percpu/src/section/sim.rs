@@ -44,6 +44,14 @@ pub(super) unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> 
     }
 }
 
+pub(super) unsafe fn claim_rest_and_load(_: *const Line, _: &AtomicPtr<()>) -> Claimed {
+    // Models search all words at once, by `search_and_load`.
+    Claimed {
+        slot: core::ptr::null(),
+        value: core::ptr::without_provenance_mut(1),
+    }
+}
+
 pub(super) unsafe fn search_and_load(
     lines: *const Line,
     _count: usize,

@@ -1,5 +1,8 @@
 //! Every section against its plain twin, on scratch words.
-#![allow(clippy::undocumented_unsafe_blocks, reason = "one SAFETY comment a group of calls")]
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one SAFETY comment a group of calls"
+)]
 
 use super::*;
 use crate::barrier::{Rung, rung};

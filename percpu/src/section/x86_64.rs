@@ -196,6 +196,57 @@ pub(super) unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> 
     Claimed { slot, value }
 }
 
+#[inline(always)]
+pub(super) unsafe fn claim_rest_and_load(lines: *const Line, src: &AtomicPtr<()>) -> Claimed {
+    let Some((off, idx)) = area() else {
+        return Claimed {
+            slot: core::ptr::null(),
+            value: core::ptr::without_provenance_mut(1),
+        };
+    };
+    let slot: *const AtomicUsize;
+    let value: *mut ();
+    // SAFETY: as in `claim_and_load`; words 1 to 7 are inside the line.
+    unsafe {
+        asm!(
+            arm!("slot"),
+            "mov {slot:e}, dword ptr fs:[{idx}]",
+            "shl {slot}, 7",
+            "add {slot}, {lines}",
+            "lea {value}, [{slot} + 64]",
+            "88:",
+            "add {slot}, 8",
+            "cmp {slot}, {value}",
+            "je 57f",
+            "cmp qword ptr [{slot}], -1",
+            "jne 88b",
+            "mov {value}, qword ptr [{src}]",
+            "test {value}, {value}",
+            "jz 55f",
+            "mov qword ptr [{slot}], {value}",
+            "33:",
+            cold!(),
+            "66:",
+            "mov {value:e}, 1",
+            "55:",
+            "xor {slot:e}, {slot:e}",
+            "jmp 33b",
+            "57:",
+            "mov {value:e}, 2",
+            "jmp 55b",
+            ".popsection",
+            off = in(reg) off,
+            idx = in(reg) idx,
+            lines = in(reg) lines,
+            src = in(reg) src.as_ptr(),
+            slot = out(reg) slot,
+            value = out(reg) value,
+            options(nostack),
+        );
+    }
+    Claimed { slot, value }
+}
+
 #[inline]
 pub(super) unsafe fn search_and_load(
     lines: *const Line,
