@@ -75,8 +75,8 @@ impl<T: Send + 'static> Atomic<T> {
     /// Wait-free on the rseq rung: one restartable section of about ten
     /// instructions, no fence, no retry when the value changes. Lock-free on
     /// the others (a retry means that the value changed). Async-signal-safe
-    /// once the rung is decided ([`init`](crate::init)), as is dropping the
-    /// guard.
+    /// in a prepared thread ([`init_thread`](crate::init_thread)), as is
+    /// dropping the guard.
     #[inline]
     #[must_use]
     pub fn load(&self) -> Option<Guard<T>> {
@@ -217,11 +217,13 @@ pub struct CompareExchangeError<T> {
     pub new: Option<Box<T>>,
 }
 
-impl<T: fmt::Debug> fmt::Debug for CompareExchangeError<T> {
+impl<T> fmt::Debug for CompareExchangeError<T> {
+    /// Addresses only, so that nothing is asked of `T`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let new: Option<*const T> = self.new.as_deref().map(ptr::from_ref);
         f.debug_struct("CompareExchangeError")
-            .field("current", &self.current)
-            .field("new", &self.new)
+            .field("current", &self.current.as_ref().map(Guard::as_ptr))
+            .field("new", &new)
             .finish()
     }
 }
@@ -232,7 +234,7 @@ impl<T> fmt::Display for CompareExchangeError<T> {
     }
 }
 
-impl<T: fmt::Debug> core::error::Error for CompareExchangeError<T> {}
+impl<T> core::error::Error for CompareExchangeError<T> {}
 
 impl<T: Send + 'static> Drop for Atomic<T> {
     fn drop(&mut self) {

@@ -40,7 +40,6 @@ unsafe impl Send for HazardPointer {}
 unsafe impl Sync for HazardPointer {}
 
 /// Why [`HazardPointer::try_protect`] did not protect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtectError<T> {
     /// The source holds another pointer by now; this one.
     Changed(*mut T),
@@ -58,7 +57,38 @@ impl<T> core::fmt::Display for ProtectError<T> {
     }
 }
 
-impl<T: core::fmt::Debug> core::error::Error for ProtectError<T> {}
+impl<T> core::error::Error for ProtectError<T> {}
+
+// By hand: deriving would ask the pointee for each of these.
+impl<T> core::fmt::Debug for ProtectError<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Changed(now) => f.debug_tuple("Changed").field(now).finish(),
+            Self::Misaligned(p) => f.debug_tuple("Misaligned").field(p).finish(),
+        }
+    }
+}
+
+impl<T> Clone for ProtectError<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for ProtectError<T> {}
+
+impl<T> PartialEq for ProtectError<T> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Changed(a), Self::Changed(b)) | (Self::Misaligned(a), Self::Misaligned(b)) => {
+                ptr::eq(*a, *b)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl<T> Eq for ProtectError<T> {}
 
 fn erased<T>(src: &AtomicPtr<T>) -> &AtomicPtr<()> {
     // SAFETY: `AtomicPtr<T>` and `AtomicPtr<()>` are one pointer word.

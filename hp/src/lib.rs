@@ -57,10 +57,24 @@ pub use unlinked::Unlinked;
 
 /// Decides the rung now, so that the first protection need not.
 ///
-/// Call it before the first use in a signal handler (deciding is not
-/// async-signal-safe) or to take the kernel's registration, which can cost
-/// milliseconds in a process with many threads, out of the first request.
+/// Takes the kernel's registration, which can cost milliseconds in a process
+/// with many threads, out of the first request.
 #[cfg(not(loom))]
 pub fn init() -> Rung {
     percpu::barrier::rung()
+}
+
+/// Prepares the calling thread for protecting in signal handlers: decides the
+/// rung and takes the thread's overflow record now, since neither is
+/// async-signal-safe. Afterwards [`Atomic::load`], [`HazardPointer`]'s methods
+/// and releasing are, in handlers that interrupt this thread, as long as the
+/// process holds no more than 64 shared overflow slots beyond each prepared
+/// thread's own 8.
+///
+/// Nobody else needs this. Allocates 128 bytes if no thread that exited has
+/// left a record.
+#[cfg(not(loom))]
+pub fn init_thread() {
+    init();
+    drop(HazardPointer::new());
 }

@@ -29,9 +29,10 @@
 //! plus what running deleters have just retired.
 
 use crate::pass::{Flight, Inside};
-use crate::retired::Retired;
+use crate::retired::{Retired, Run};
 use crate::shard::{List, Locked, Shard};
 use crate::slots::Slots;
+use core::mem::MaybeUninit;
 use core::ptr;
 use percpu::barrier::BarrierLost;
 use percpu::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -121,13 +122,23 @@ impl Core {
     new_core!();
 
     /// Hands over an unlinked object.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn retire(&self, slots: &Slots, object: Retired) {
-        let mut nesting = crate::thread::nesting();
-        if nesting.inside {
-            nesting.retired += 1;
-            crate::thread::set_nesting(nesting);
-        }
+        let (address, second, run) = object.into_words();
+        self.retire_words(slots, address, second, run);
+    }
+
+    #[inline(never)]
+    fn retire_words(
+        &self,
+        slots: &Slots,
+        address: *mut (),
+        second: MaybeUninit<*mut ()>,
+        run: Run,
+    ) {
+        // SAFETY: as they came from `retire`.
+        let object = unsafe { Retired::from_words((address, second, run)) };
+        self.note_nested(1);
         for shard in self.shards_near() {
             if let Some(mut list) = shard.try_lock() {
                 list.objects.push(object);
@@ -143,6 +154,17 @@ impl Core {
         self.post(vec![object]);
     }
 
+    /// Tells the pass that is running on this thread, if one is, that there is
+    /// more to look at.
+    #[inline(always)]
+    fn note_nested(&self, count: usize) {
+        let mut nesting = crate::thread::nesting();
+        if nesting.inside {
+            nesting.retired += count;
+            crate::thread::set_nesting(nesting);
+        }
+    }
+
     /// The shards, beginning with the running CPU's.
     #[inline]
     fn shards_near(&self) -> impl Iterator<Item = &Shard> {
@@ -156,7 +178,9 @@ impl Core {
     #[cold]
     fn due(&self, slots: &Slots, mut list: Locked<'_>) {
         if list.due == 0 {
-            // The shard's first object.
+            // The shard's first object. Deciding the rung also arms the
+            // process generation, which a forked child needs.
+            let _ = percpu::barrier::rung();
             list.due = self.threshold();
             if list.objects.len() < list.due {
                 return;
@@ -281,13 +305,16 @@ impl Core {
             let mut backoff = crate::wait::Backoff::new();
             loop {
                 if let Some(mut list) = shard.try_lock() {
-                    let keep = list.objects.len().saturating_sub(room);
-                    if keep == 0 && into.is_empty() {
-                        core::mem::swap(into, &mut list.objects);
+                    if list.objects.len() > room {
+                        // From the front: what goes back goes to the end, so
+                        // that small budgets get round to everything.
+                        into.extend(list.objects.drain(..room));
                     } else {
-                        into.extend(list.objects.drain(keep..));
-                    }
-                    if keep == 0 {
+                        if into.is_empty() {
+                            core::mem::swap(into, &mut list.objects);
+                        } else {
+                            into.append(&mut list.objects);
+                        }
                         list.due = self.threshold();
                     }
                     break;
@@ -300,6 +327,9 @@ impl Core {
         }
         if into.len() < budget {
             self.take_inbox(into);
+            if into.len() > budget {
+                self.put_back(&mut into.split_off(budget), &mut Vec::new());
+            }
         }
     }
 
@@ -356,6 +386,7 @@ impl Core {
     /// Takes over another domain's objects.
     pub(crate) fn adopt(&self, mut objects: Vec<Retired>) {
         if !objects.is_empty() {
+            self.note_nested(objects.len());
             // Relaxed: a statistic.
             self.posted
                 .fetch_add(objects.len() as u64, Ordering::Relaxed);
@@ -417,6 +448,16 @@ impl Batch<'_> {
             core: self.core,
             count: 0,
         };
+        if self.held.is_empty() {
+            // Taken out first: a panic must not meet an object again.
+            while let Some(object) = self.objects.pop() {
+                freed.count += 1;
+                // SAFETY: unlinked before it was retired, the barrier came
+                // after, and no slot held anything: nobody can protect it.
+                unsafe { object.reclaim() };
+            }
+            return Ok(freed.count);
+        }
         let mut index = self.objects.len();
         while index > 0 {
             index -= 1;
@@ -427,11 +468,10 @@ impl Batch<'_> {
                 self.held.binary_search(&address).is_ok()
             };
             if !protected {
-                // Taken out first: a panic must not meet it again.
+                // Taken out first, as above.
                 let object = self.objects.swap_remove(index);
                 freed.count += 1;
-                // SAFETY: unlinked before it was retired, the barrier came
-                // after, and no slot held it then: nobody can protect it.
+                // SAFETY: as above; no slot held this address.
                 unsafe { object.reclaim() };
             }
         }

@@ -85,6 +85,28 @@ impl Retired {
         }
     }
 
+    /// The three words, for passing them in registers: copied through memory
+    /// word by word and read back two at a time they would miss the store
+    /// buffer's forwarding, which costs more than the rest of retiring.
+    #[inline(always)]
+    pub(crate) fn into_words(self) -> (*mut (), MaybeUninit<*mut ()>, Run) {
+        (self.address, self.second, self.run)
+    }
+
+    /// # Safety
+    ///
+    /// The words came from [`into_words`](Self::into_words).
+    #[inline(always)]
+    pub(crate) unsafe fn from_words(
+        (address, second, run): (*mut (), MaybeUninit<*mut ()>, Run),
+    ) -> Self {
+        Self {
+            address,
+            second,
+            run,
+        }
+    }
+
     #[inline]
     pub(crate) fn address(&self) -> usize {
         self.address.addr()

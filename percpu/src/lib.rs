@@ -38,9 +38,9 @@ pub mod barrier;
 mod capabilities;
 pub mod fork;
 pub mod line;
-pub mod section;
 #[cfg(all(test, loom))]
 mod models;
+pub mod section;
 #[cfg(loom)]
 pub mod sim;
 pub mod sync;

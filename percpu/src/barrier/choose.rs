@@ -14,6 +14,7 @@ pub(crate) struct Decision {
     /// "mm_cid", "cpu_id" or "none".
     pub(crate) index: &'static str,
     /// False when the environment forbids to ask the kernel.
+    #[cfg_attr(not(all(target_os = "linux", not(miri))), allow(dead_code))]
     pub(crate) may_ask: bool,
 }
 

@@ -275,10 +275,8 @@ pub fn registered() -> bool {
     index_hint() != NO_INDEX
 }
 
-#[cfg(all(not(loom), target_os = "linux"))]
-pub(crate) use imp::cpu_id_at;
-#[cfg(not(loom))]
-pub(crate) use imp::enable;
+#[cfg(all(target_os = "linux", not(any(loom, miri))))]
+pub(crate) use imp::{cpu_id_at, enable};
 
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -83,10 +83,11 @@ pub(super) fn index_hint() -> usize {
 }
 
 /// Nothing to enable: the rseq rung is never chosen in this build.
+#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn enable(_: isize, _: isize) {}
 
 /// No area, no registration.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn cpu_id_at(_: isize) -> i32 {
     -1
 }

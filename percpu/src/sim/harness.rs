@@ -80,9 +80,7 @@ impl<S: 'static> Model<S> {
 
     /// [`check`](Self::check) on another rung and with other plans.
     pub fn check_with(&'static self, rung: Rung, plans: &'static [Plan]) {
-        run(
-            self.name, rung, plans, self.setup, self.roles, self.after,
-        );
+        run(self.name, rung, plans, self.setup, self.roles, self.after);
     }
 
     /// [`check`](Self::check) on the rungs without sections.
