@@ -74,7 +74,7 @@ impl<T: ?Sized> Guard<T> {
     ///
     /// # Progress
     ///
-    /// Lock-free; allocates 128 bytes when a thread overflows for the first
+    /// Lock-free; allocates 256 bytes when a thread overflows for the first
     /// time and no thread that exited has left a record.
     pub fn detach(&mut self) {
         crate::thread::with(|thread| SLOTS.move_out(thread, &mut self.slot.0));

@@ -100,7 +100,7 @@ impl HazardPointer {
     ///
     /// # Progress
     ///
-    /// Lock-free; allocates 128 bytes when no record has a free slot.
+    /// Lock-free; allocates 256 bytes when no record has a free slot.
     #[must_use]
     pub fn new() -> Self {
         Self {

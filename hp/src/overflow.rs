@@ -56,9 +56,7 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use percpu::barrier::Rung;
 use percpu::section;
-use percpu::sync::atomic::{
-    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
-};
+use percpu::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 /// Slots of a record.
 #[cfg(not(loom))]
@@ -86,16 +84,17 @@ const SHARED: usize = 2;
 
 /// More clones than this abort, as in `std::sync::Arc`: they can only come
 /// from leaked guards.
-const MAX_EXTRA: u32 = i32::MAX as u32;
+const MAX_EXTRA: usize = i32::MAX as usize;
 
 /// Eight overflow slots.
 #[derive(Debug)]
-#[repr(C, align(128))]
+#[repr(C, align(256))]
 pub(crate) struct Record {
     /// First cache line: what scans read and claims write.
     slots: [AtomicUsize; SLOTS],
-    /// Second cache line: clones beyond the first guard, per slot.
-    extra: [AtomicU32; SLOTS],
+    /// Second cache line: clones beyond the first guard, per slot. As wide as
+    /// a slot, so that a slot's count lies at a fixed distance from it.
+    extra: [AtomicUsize; SLOTS],
     owner: AtomicUsize,
     next: AtomicPtr<Record>,
     /// Times that a slot of this record was taken. A statistic.
@@ -107,7 +106,7 @@ impl Record {
     const fn new(owner: usize) -> Self {
         Self {
             slots: [const { AtomicUsize::new(FREE) }; SLOTS],
-            extra: [const { AtomicU32::new(0) }; SLOTS],
+            extra: [const { AtomicUsize::new(0) }; SLOTS],
             owner: AtomicUsize::new(owner),
             next: AtomicPtr::new(ptr::null_mut()),
             acquires: AtomicU64::new(0),
@@ -118,7 +117,7 @@ impl Record {
     fn new(owner: usize) -> Self {
         Self {
             slots: std::array::from_fn(|_| AtomicUsize::new(FREE)),
-            extra: std::array::from_fn(|_| AtomicU32::new(0)),
+            extra: std::array::from_fn(|_| AtomicUsize::new(0)),
             owner: AtomicUsize::new(owner),
             next: AtomicPtr::new(ptr::null_mut()),
             acquires: AtomicU64::new(0),
@@ -139,23 +138,15 @@ impl Record {
         }
     }
 
-    /// One guard less on slot `index`; the last one frees the slot.
-    pub(crate) fn release(&self, index: usize) {
-        let extra = &self.extra[index];
-        // Acquire: pairs with the AcqRel below, so that the last guard's
-        // "Clear" carries what the other clones did.
-        let mut count = extra.load(Ordering::Acquire);
-        while count != 0 {
-            // AcqRel: Release hands this guard's uses to the last one; Acquire
-            // takes those of the clones that left before.
-            match extra.compare_exchange(count, count - 1, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return,
-                Err(now) => count = now,
-            }
-        }
-        // Release: "Clear", as for a CPU's slot. Nobody can clone meanwhile:
-        // that takes a guard, and this was the last.
-        self.slots[index].store(FREE, Ordering::Release);
+    /// Distance in bytes from a slot to the count of its clones.
+    #[cfg(not(loom))]
+    pub(crate) const TO_EXTRA: usize =
+        core::mem::offset_of!(Self, extra) - core::mem::offset_of!(Self, slots);
+
+    /// The count of slot `index`'s clones.
+    #[cfg(loom)]
+    pub(crate) fn extra(&self, index: usize) -> &AtomicUsize {
+        &self.extra[index]
     }
 
     fn free_slot(&self) -> Option<usize> {
@@ -164,6 +155,26 @@ impl Record {
             .iter()
             .position(|slot| slot.load(Ordering::Acquire) == FREE)
     }
+}
+
+/// One guard less on `slot`, whose clones `extra` counts; the last one frees
+/// the slot.
+#[inline(always)]
+pub(crate) fn release(slot: &AtomicUsize, extra: &AtomicUsize) {
+    // Acquire: pairs with the AcqRel below, so that the last guard's "Clear"
+    // carries what the other clones did.
+    let mut count = extra.load(Ordering::Acquire);
+    while count != 0 {
+        // AcqRel: Release hands this guard's uses to the last one; Acquire
+        // takes those of the clones that left before.
+        match extra.compare_exchange(count, count - 1, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return,
+            Err(now) => count = now,
+        }
+    }
+    // Release: "Clear", as for a CPU's slot. Nobody can clone meanwhile: that
+    // takes a guard, and this was the last.
+    slot.store(FREE, Ordering::Release);
 }
 
 /// What a thread remembers: its record, and whether it is inside a claim.
@@ -585,10 +596,8 @@ pub(crate) fn fill(
             section::load_into_masked(src, slot, mask)
         }
     };
-    // One test for null and `MISSED`.
-    let plain = mask == usize::MAX || value.addr() & mask != 0;
     match NonNull::new(value) {
-        Some(object) if plain && value.addr().wrapping_add(1) > 1 => Ok(object),
+        Some(object) if value != section::MISSED && value.addr() & mask != 0 => Ok(object),
         _ => fill_cold(src, slot, mask, idle, value),
     }
 }

@@ -157,10 +157,26 @@ impl SlotRef {
         }
     }
 
+    #[cfg(not(loom))]
     #[inline(never)]
     fn release_overflow(self) {
+        let slot = self.word();
+        // SAFETY: the reference to the slot was made from the pointer to its
+        // record (`overflow`), which is never freed, and the count lies there.
+        let extra = unsafe {
+            &*self
+                .0
+                .as_ptr()
+                .map_addr(|a| a & !OVERFLOW)
+                .byte_add(Record::TO_EXTRA)
+        };
+        crate::overflow::release(slot, extra);
+    }
+
+    #[cfg(loom)]
+    fn release_overflow(self) {
         let (record, index) = self.place();
-        // SAFETY: records are never freed.
-        unsafe { record.as_ref() }.release(index);
+        // SAFETY: the model keeps its records.
+        crate::overflow::release(self.word(), unsafe { record.as_ref() }.extra(index));
     }
 }

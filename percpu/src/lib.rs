@@ -6,7 +6,7 @@
 //!   (inline assembly on x86-64 Linux; every other target takes the portable
 //!   path of its caller),
 //! * [`barrier`] — process-wide asymmetric barriers and the choice of the rung,
-//! * [`line`] — the lines themselves and the set of lines in use,
+//! * [`mod@line`] — the lines themselves and the set of lines in use,
 //! * [`sync`] — the one switch between the standard primitives and loom's,
 //! * [`capabilities`] — which rung runs here and why.
 //!

@@ -79,6 +79,8 @@ pub const CPU0: Plan = &[Step::on(0)];
 pub const CPU1: Plan = &[Step::on(1)];
 /// The first section is interrupted and runs again on the other CPU.
 pub const MOVED: Plan = &[Step::cut(1), Step::on(0)];
+/// The first section runs on CPU 0, the others on CPU 1.
+pub const WANDERS: Plan = &[Step::on(0), Step::on(1)];
 /// Every section is interrupted: the caller must do without.
 pub const CUT: Plan = &[Step::cut(0)];
 

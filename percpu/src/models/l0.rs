@@ -54,7 +54,8 @@ fn outcomes<T: Ord + Send + 'static>(
 
 /// Whether loom reports a race (or anything else) in `f`.
 fn fails(f: impl Fn() + Send + Sync + 'static) -> bool {
-    std::panic::catch_unwind(|| loom::model::Builder::new().check(f)).is_err()
+    let check = std::panic::AssertUnwindSafe(|| loom::model::Builder::new().check(f));
+    std::panic::catch_unwind(check).is_err()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::barrier::{Rung, heavy};
 use crate::line::Lines;
 use crate::section;
 use crate::sim::harness::Model;
-use crate::sim::{CPU0, CPU1};
+use crate::sim::{CPU0, CPU1, WANDERS};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use core::ptr;
@@ -228,10 +228,7 @@ static TESTED: Model<S> = Model {
 #[test]
 fn a_flag_is_tested_and_a_count_changed_at_once() {
     COUNTED.check();
-    COUNTED.check_with(
-        Rung::Rseq,
-        &[&[crate::sim::Step::on(0), crate::sim::Step::on(1)], CPU0],
-    );
+    COUNTED.check_with(Rung::Rseq, &[WANDERS, CPU0]);
     TESTED.check();
 }
 

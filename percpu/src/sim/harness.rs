@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// A small program.
 #[derive(Debug)]
-pub struct Model<S> {
+pub struct Model<S: 'static> {
     /// What is printed.
     pub name: &'static str,
     /// The rung it runs on.
