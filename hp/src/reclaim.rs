@@ -139,6 +139,55 @@ impl Core {
         // SAFETY: as they came from `retire`.
         let object = unsafe { Retired::from_words((address, second, run)) };
         self.note_nested(1);
+        // (The second mask is the compiler's bound.)
+        let shard = &self.shards[shard_hint() & shard_mask() & (SHARDS - 1)];
+        // Calls in tail position only, so that the common way needs no frame.
+        let Some(mut list) = shard.try_lock() else {
+            return self.retire_elsewhere(slots, address, second, run);
+        };
+        if list.objects.len() == list.objects.capacity() {
+            return self.retire_growing(slots, list, address, second, run);
+        }
+        list.objects.push(object);
+        list.count();
+        if list.objects.len() >= list.due {
+            self.due(slots, list);
+        }
+    }
+
+    /// The shard's vector must grow for this object.
+    #[cold]
+    #[inline(never)]
+    fn retire_growing(
+        &self,
+        slots: &Slots,
+        mut list: Locked<'_>,
+        address: *mut (),
+        second: MaybeUninit<*mut ()>,
+        run: Run,
+    ) {
+        // SAFETY: as they came from `retire`.
+        list.objects
+            .push(unsafe { Retired::from_words((address, second, run)) });
+        list.count();
+        if list.objects.len() >= list.due {
+            self.due(slots, list);
+        }
+    }
+
+    /// The running CPU's shard is locked: to the next one that is not, or to
+    /// the inbox.
+    #[cold]
+    #[inline(never)]
+    fn retire_elsewhere(
+        &self,
+        slots: &Slots,
+        address: *mut (),
+        second: MaybeUninit<*mut ()>,
+        run: Run,
+    ) {
+        // SAFETY: as they came from `retire`.
+        let object = unsafe { Retired::from_words((address, second, run)) };
         for shard in self.shards_near() {
             if let Some(mut list) = shard.try_lock() {
                 list.objects.push(object);
@@ -176,6 +225,7 @@ impl Core {
     /// A shard has reached its length: passes over its list unless this thread
     /// must not run deleters now.
     #[cold]
+    #[inline(never)]
     fn due(&self, slots: &Slots, mut list: Locked<'_>) {
         if list.due == 0 {
             // The shard's first object. Deciding the rung also arms the
