@@ -58,8 +58,10 @@ pub(crate) const MAX_THRESHOLD: usize = 4096;
 #[cfg(loom)]
 pub(crate) const MAX_THRESHOLD: usize = 2;
 
-/// Share of a heavy barrier's time, in nanoseconds, that one retired object
-/// may be charged with, before the threshold grows.
+/// Share of the time of a heavy barrier and a look at the slots, in
+/// nanoseconds, that one retired object may be charged with, before the
+/// threshold grows.
+#[cfg(not(loom))]
 const NANOS_PER_OBJECT: u64 = 4;
 
 /// Objects that found every shard locked, or a batch that came back and did.
@@ -268,6 +270,21 @@ impl Core {
         }
     }
 
+    /// Adapts the threshold to what a barrier and a look at the slots cost.
+    #[cfg(not(loom))]
+    fn adapt(&self, cost: core::time::Duration) {
+        let nanos = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
+        let wanted = usize::try_from(nanos / NANOS_PER_OBJECT)
+            .unwrap_or(usize::MAX)
+            .min(2 * MAX_THRESHOLD);
+        // A quarter of the way, so that one late interrupt does not decide.
+        // Relaxed: a tuning value.
+        self.threshold.store(
+            ((3 * self.threshold() + wanted) / 4).clamp(MIN_THRESHOLD, MAX_THRESHOLD),
+            Ordering::Relaxed,
+        );
+    }
+
     fn threshold(&self) -> usize {
         // Relaxed: a tuning value.
         self.threshold.load(Ordering::Relaxed)
@@ -444,6 +461,12 @@ impl Core {
         }
     }
 
+    /// For models: the one shard.
+    #[cfg(loom)]
+    pub(crate) fn shard(&self) -> &Shard {
+        &self.shards[0]
+    }
+
     pub(crate) fn counters(&self) -> Counters {
         // Relaxed, all: statistics. `reclaimed` first, so that the difference
         // is not negative.
@@ -484,12 +507,16 @@ impl Batch<'_> {
         if self.objects.is_empty() {
             return Ok(0);
         }
+        #[cfg(not(loom))]
+        let start = std::time::Instant::now();
         self.barrier()?;
         // Relaxed: a statistic.
         self.core.scans.fetch_add(1, Ordering::Relaxed);
         self.held.clear();
         self.slots
             .for_each_protected(|_, _, address| self.held.push(address));
+        #[cfg(not(loom))]
+        self.core.adapt(start.elapsed());
         let linear = self.held.len() <= LINEAR;
         if !linear {
             self.held.sort_unstable();
@@ -528,28 +555,12 @@ impl Batch<'_> {
         Ok(freed.count)
     }
 
-    /// The heavy barrier, timed: its cost sets the threshold.
     fn barrier(&self) -> Result<(), BarrierLost> {
-        #[cfg(not(loom))]
-        let start = std::time::Instant::now();
-        // Relaxed, all: statistics.
+        // Relaxed, both: statistics.
         self.core.heavy.fetch_add(1, Ordering::Relaxed);
         percpu::barrier::heavy().inspect_err(|_| {
             self.core.refused.fetch_add(1, Ordering::Relaxed);
-        })?;
-        #[cfg(not(loom))]
-        {
-            let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let wanted = usize::try_from(nanos / NANOS_PER_OBJECT).unwrap_or(MAX_THRESHOLD);
-            let old = self.core.threshold();
-            // A quarter of the way, so that one late interrupt does not decide.
-            // Relaxed: a tuning value.
-            self.core.threshold.store(
-                ((3 * old + wanted.min(2 * MAX_THRESHOLD)) / 4).clamp(MIN_THRESHOLD, MAX_THRESHOLD),
-                Ordering::Relaxed,
-            );
-        }
-        Ok(())
+        })
     }
 }
 

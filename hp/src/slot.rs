@@ -158,6 +158,7 @@ impl SlotRef {
     }
 
     #[cfg(not(loom))]
+    #[cold]
     #[inline(never)]
     fn release_overflow(self) {
         let slot = self.word();

@@ -76,6 +76,12 @@ impl Slots {
         }
     }
 
+    /// For models: what they prepare or use by itself.
+    #[cfg(loom)]
+    pub(crate) fn parts(&self) -> (&Lines, &Overflow) {
+        (&self.lines, &self.overflow)
+    }
+
     /// Protects what `src` points to.
     ///
     /// # Progress
@@ -86,7 +92,7 @@ impl Slots {
     pub(crate) fn protect(&'static self, src: &AtomicPtr<()>) -> Option<(SlotRef, NonNull<()>)> {
         // SAFETY: the lines are MAX_LINES long and live for ever; their slots
         // are claimed by sections only.
-        let claimed = unsafe { section::claim_and_load(self.lines.all().as_ptr(), src) };
+        let claimed = unsafe { section::claim_and_load(self.lines.first(), src) };
         if let Some(word) = NonNull::new(claimed.slot.cast_mut()) {
             // SAFETY: a section claims nothing for null, and words are aligned
             // (which lets the compiler drop the release's test of the kind).
@@ -104,7 +110,9 @@ impl Slots {
 
     /// [`protect`](Self::protect) when the CPU's first slot could not be had.
     /// No calls but in tail position, so that the common ways need no frame.
+    /// ("Cold" keeps the caller's straight line for the first slot.)
     #[cfg(not(loom))]
+    #[cold]
     #[inline(never)]
     fn protect_cold(&'static self, src: &AtomicPtr<()>) -> Option<(SlotRef, NonNull<()>)> {
         if decided() != Some(Rung::Rseq) {
@@ -113,8 +121,7 @@ impl Slots {
         crate::thread::with(|thread| {
             if !thread.skips_the_line() {
                 // SAFETY: as in `protect`.
-                let claimed =
-                    unsafe { section::claim_rest_and_load(self.lines.all().as_ptr(), src) };
+                let claimed = unsafe { section::claim_rest_and_load(self.lines.first(), src) };
                 if let Some(word) = NonNull::new(claimed.slot.cast_mut()) {
                     // SAFETY: a section claims nothing for null.
                     let value = unsafe { NonNull::new_unchecked(claimed.value) };
@@ -176,7 +183,7 @@ impl Slots {
                 // SAFETY: as in `protect`.
                 let answer = unsafe {
                     section::search_and_load(
-                        self.lines.all().as_ptr(),
+                        self.lines.first(),
                         MAX_LINES,
                         0,
                         SLOTS_PER_CPU,

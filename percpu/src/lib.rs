@@ -17,7 +17,8 @@
 //!
 //! `HP_BARRIER=rseq|membarrier|fence` forces a lower rung (tests, sandboxes):
 //! `fence` asks neither the C library nor the kernel anything.
-//! `HP_INDEX=cpu_id` indexes lines by CPU number where `mm_cid` exists.
+//! `HP_INDEX=cpu_id|mm_cid` overrides the field that indexes lines: `cpu_id`, or
+//! `mm_cid` where the kernel has it and more than 512 CPUs are possible.
 //! Both are read once, when the rung is decided.
 //!
 //! # Example

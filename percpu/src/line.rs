@@ -140,13 +140,16 @@ impl ActiveSet {
     }
 }
 
-/// A table of lines, one for each CPU (by `mm_cid` or by CPU number).
+/// A table of lines, one for each CPU (by CPU number or by `mm_cid`).
 ///
 /// Meant to live in a `static`: it is all zeroes at first, so it occupies
 /// address space only, and a page of it becomes memory when the first line on
 /// it is used.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Lines {
+    /// Where `cpu_id` -1 and -2 (not registered) lead; for ever inactive.
+    before: [Line; 2],
     lines: [Line; MAX_LINES],
     active: ActiveSet,
 }
@@ -158,6 +161,7 @@ impl Lines {
     #[must_use]
     pub const fn new() -> Self {
         Self {
+            before: [const { Line::new() }; 2],
             lines: [const { Line::new() }; MAX_LINES],
             active: ActiveSet::new(),
         }
@@ -168,9 +172,22 @@ impl Lines {
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         Self {
+            before: std::array::from_fn(|_| Line::new()),
             lines: std::array::from_fn(|_| Line::new()),
             active: ActiveSet::new(),
         }
+    }
+
+    /// The first line. The pointer also covers the lines before and after it:
+    /// [`MAX_LINES`] from here on, and two in front that are never opened.
+    #[inline(always)]
+    #[must_use]
+    pub fn first(&self) -> *const Line {
+        let whole = core::ptr::from_ref(self).cast::<Line>();
+        // SAFETY: `before` stands first.
+        let first = unsafe { whole.add(self.before.len()) };
+        debug_assert_eq!(first, self.lines.as_ptr());
+        first
     }
 
     /// All lines, used or not.

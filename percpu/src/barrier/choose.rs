@@ -87,22 +87,20 @@ fn ask() -> (Decision, Enable) {
     {
         use super::{membarrier, rseq};
         if top == Rung::Rseq {
-            let force_cpu_id = variable(c"HP_INDEX").as_deref() == Some("cpu_id");
-            match rseq::probe(force_cpu_id) {
+            let wanted = variable(c"HP_INDEX");
+            match rseq::probe(wanted.as_deref()) {
                 Ok((area, index)) => {
                     let index_name = match index {
                         rseq::Index::MmCid => "mm_cid",
                         rseq::Index::CpuId => "cpu_id",
                     };
                     note(format!(
-                        "rseq is registered ({} bytes filled by the kernel{}) and the restarting barrier works",
+                        "rseq is registered ({} bytes filled by the kernel) and the restarting barrier works",
                         area.feature_size,
-                        if force_cpu_id {
-                            ", HP_INDEX=cpu_id"
-                        } else {
-                            ""
-                        },
                     ));
+                    if let Some(wanted) = wanted {
+                        note(format!("HP_INDEX={wanted}"));
+                    }
                     return (
                         Decision {
                             rung: Rung::Rseq,

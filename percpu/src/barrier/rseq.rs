@@ -38,6 +38,11 @@ pub(crate) struct Area {
 
 const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
 const MM_CID_END: usize = 28;
+/// Up to here `cpu_id` is the index: it is quicker to claim by (it says by itself
+/// whether the thread is registered), stays where the CPU is, and a scan that
+/// has to read so many lines is still cheap beside the barrier before it.
+/// Beyond, `mm_cid` keeps the lines as few as the threads that run at once.
+const FEW_CPUS: usize = 512;
 const ORIGINAL_SIZE: usize = 20;
 const ORIGINAL_ALLOCATED: usize = 32;
 
@@ -77,7 +82,7 @@ pub(crate) fn area() -> Result<Area, String> {
 
 /// Finds the area, registers for the barrier and says which field indexes.
 /// Nothing is enabled yet.
-pub(super) fn probe(force_cpu_id: bool) -> Result<(Area, Index), String> {
+pub(super) fn probe(wanted: Option<&str>) -> Result<(Area, Index), String> {
     if !section::AVAILABLE {
         return Err("this build has no critical sections (they exist for Linux on x86-64)".into());
     }
@@ -94,10 +99,12 @@ pub(super) fn probe(force_cpu_id: bool) -> Result<(Area, Index), String> {
         linux::REGISTER_PRIVATE_EXPEDITED_RSEQ,
         "membarrier(PRIVATE_EXPEDITED_RSEQ)",
     )?;
-    let index = if force_cpu_id || area.feature_size < MM_CID_END {
-        Index::CpuId
-    } else {
-        Index::MmCid
+    let index = match wanted {
+        _ if area.feature_size < MM_CID_END => Index::CpuId,
+        Some("cpu_id") => Index::CpuId,
+        Some("mm_cid") => Index::MmCid,
+        _ if cpus <= FEW_CPUS => Index::CpuId,
+        _ => Index::MmCid,
     };
     Ok((area, index))
 }

@@ -113,8 +113,9 @@ pub struct Claimed {
 ///
 /// # Safety
 ///
-/// `lines` points to `crate::line::MAX_LINES` lines that live for ever. Words
-/// are claimed by sections only, never by compare-exchange.
+/// `lines` is what [`Lines::first`](crate::line::Lines::first) returns, of a
+/// table that lives for ever. Words are claimed by sections only, never by
+/// compare-exchange.
 #[inline(always)]
 pub unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> Claimed {
     // SAFETY: the caller's obligations are the implementation's.

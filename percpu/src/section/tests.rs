@@ -137,7 +137,7 @@ fn the_inline_claim_agrees_with_the_search() {
     for index in 0..crate::possible_cpus() {
         LINES.activate(index, 8, FREE);
     }
-    let base = LINES.all().as_ptr();
+    let base = LINES.first();
     loop {
         // SAFETY: a static table, a live local.
         let claimed = unsafe { claim_and_load(base, &src) };

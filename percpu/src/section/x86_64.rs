@@ -34,6 +34,9 @@ pub(super) const AVAILABLE: bool = true;
 /// Where the rseq area lies. Zero until the rseq rung is chosen, so that one
 /// test sends every section of a process without it to the portable path.
 struct Area {
+    /// Thread pointer → `struct rseq`, if lines are indexed by `cpu_id`: the
+    /// inlined claim then needs one field less.
+    by_cpu: AtomicIsize,
     /// Thread pointer → `struct rseq`.
     offset: AtomicIsize,
     /// Thread pointer → the field that indexes lines (`mm_cid` or `cpu_id`).
@@ -41,9 +44,12 @@ struct Area {
 }
 
 static AREA: Area = Area {
+    by_cpu: AtomicIsize::new(0),
     offset: AtomicIsize::new(0),
     index: AtomicIsize::new(0),
 };
+
+const CPU_ID: isize = 4;
 
 /// Switches sections on, for the whole process and for ever.
 pub(crate) fn enable(offset: isize, index: isize) {
@@ -51,6 +57,10 @@ pub(crate) fn enable(offset: isize, index: isize) {
     AREA.index.store(index, Ordering::Relaxed);
     // Release: pairs with the Acquire load in `area`.
     AREA.offset.store(offset, Ordering::Release);
+    if index == offset + CPU_ID {
+        // Release: pairs with the Acquire load in `claim_and_load`.
+        AREA.by_cpu.store(offset, Ordering::Release);
+    }
 }
 
 /// The two offsets, or `None` while sections are off.
@@ -149,6 +159,62 @@ fn miss(status: u32, lines: *const Line, slot: *const AtomicUsize) -> Miss {
 
 #[inline(always)]
 pub(super) unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> Claimed {
+    // Acquire: pairs with the Release store in `enable`.
+    let off = AREA.by_cpu.load(Ordering::Acquire);
+    if off == 0 {
+        // SAFETY: the caller's obligations are the same.
+        return unsafe { claim_and_load_by_index(lines, src) };
+    }
+    let slot: *const AtomicUsize;
+    let value: *mut ();
+    // SAFETY: `off` is the rseq area of this thread. Its `cpu_id` is below the
+    // number of possible CPUs, which `enable`'s caller has checked against
+    // MAX_LINES, or it is -1 or -2 in a thread that is not registered: the
+    // caller's table has two lines before the first for those, which are never
+    // FREE, so that such a thread never stores. Only a FREE word of the own
+    // CPU's line is stored to, and the kernel restarts the section before
+    // another thread can run on this CPU.
+    unsafe {
+        asm!(
+            ".pushsection __rseq_cs, \"aw\"",
+            ".balign 32",
+            "77:",
+            ".long 0, 0",
+            ".quad 22f, (33f - 22f), 44f",
+            ".popsection",
+            "lea {slot}, [rip + 77b]",
+            "mov qword ptr fs:[{off} + 8], {slot}",
+            "22:",
+            "movsxd {slot}, dword ptr fs:[{off} + 4]",
+            "shl {slot}, 7",
+            "add {slot}, {lines}",
+            "cmp qword ptr [{slot}], -1",
+            "jne 66f",
+            "mov {value}, qword ptr [{src}]",
+            "test {value}, {value}",
+            "jz 55f",
+            "mov qword ptr [{slot}], {value}",
+            "33:",
+            cold!(),
+            "66:",
+            "mov {value:e}, 1",
+            "55:",
+            "xor {slot:e}, {slot:e}",
+            "jmp 33b",
+            ".popsection",
+            off = in(reg) off,
+            lines = in(reg) lines,
+            src = in(reg) src.as_ptr(),
+            slot = out(reg) slot,
+            value = out(reg) value,
+            options(nostack),
+        );
+    }
+    Claimed { slot, value }
+}
+
+#[inline(always)]
+unsafe fn claim_and_load_by_index(lines: *const Line, src: &AtomicPtr<()>) -> Claimed {
     let Some((off, idx)) = area() else {
         return Claimed {
             slot: core::ptr::null(),
