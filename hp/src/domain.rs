@@ -258,7 +258,7 @@ impl Domain {
     /// The largest number of objects that can wait here while at most
     /// `retirers` threads are inside retire, reclaim or drain at one time, not
     /// counting objects that are protected and objects that running deleters
-    /// have just retired: (shards + retirers) × 4096, with one shard a
+    /// have just retired: (shards + 1 + retirers) × 4096, with one shard a
     /// possible CPU rounded up to a power of two, at most 64.
     #[must_use]
     pub fn pending_bound(&self, retirers: usize) -> usize {

@@ -41,7 +41,7 @@
 //! waits for a writer, a writer never for a reader, unless it asks to
 //! ([`synchronize`], [`Unlinked::into_box`]).
 //!
-//! **Bound.** In one domain at most (shards + threads inside retire, reclaim or
+//! **Bound.** In one domain at most (shards + 1 + threads inside retire, reclaim or
 //! drain) × 4096 objects wait, plus those that are protected
 //! ([`Domain::pending_bound`]), also if a reader stalls for ever. Not counted: what
 //! running deleters have just retired.

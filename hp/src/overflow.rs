@@ -56,7 +56,7 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use percpu::barrier::Rung;
 use percpu::section;
-use percpu::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use percpu::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, Statistic, compiler_fence};
 
 /// Slots of a record.
 #[cfg(not(loom))]
@@ -98,7 +98,7 @@ pub(crate) struct Record {
     owner: AtomicUsize,
     next: AtomicPtr<Record>,
     /// Times that a slot of this record was taken. A statistic.
-    acquires: AtomicU64,
+    acquires: Statistic,
 }
 
 impl Record {
@@ -109,7 +109,7 @@ impl Record {
             extra: [const { AtomicUsize::new(0) }; SLOTS],
             owner: AtomicUsize::new(owner),
             next: AtomicPtr::new(ptr::null_mut()),
-            acquires: AtomicU64::new(0),
+            acquires: Statistic::new(0),
         }
     }
 
@@ -120,7 +120,7 @@ impl Record {
             extra: std::array::from_fn(|_| AtomicUsize::new(0)),
             owner: AtomicUsize::new(owner),
             next: AtomicPtr::new(ptr::null_mut()),
-            acquires: AtomicU64::new(0),
+            acquires: Statistic::new(0),
         }
     }
 

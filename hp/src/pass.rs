@@ -125,16 +125,13 @@ impl Flight {
         }
     }
 
+    /// Takes back one `add` of the same `tag`.
     fn leave(&self, side: usize, tag: usize) {
-        let word = &self.running[side];
-        // Relaxed: a guess.
-        let mut now = word.load(Ordering::Relaxed);
-        while now & !COUNT == tag && now & COUNT != 0 {
+        // In the child of a fork inside a deleter the count is that of the
+        // parent, and no more counts.
+        if tag == self::tag() {
             // Release: "Leave".
-            match word.compare_exchange_weak(now, now - 1, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(other) => now = other,
-            }
+            self.running[side].fetch_sub(1, Ordering::Release);
         }
     }
 

@@ -20,10 +20,10 @@
 //! # Bound
 //!
 //! A shard is due at `threshold` objects beyond those that its last pass found
-//! protected. So at any time, in one domain,
+//! protected, and so is the inbox. So at any time, in one domain,
 //!
 //! ```text
-//! pending ≤ (shards + threads inside retire or reclaim) × MAX_THRESHOLD + protected
+//! pending ≤ (shards + 1 + threads inside retire or reclaim) × MAX_THRESHOLD + protected
 //! ```
 //!
 //! plus what running deleters have just retired.
@@ -35,7 +35,7 @@ use crate::slots::Slots;
 use core::mem::MaybeUninit;
 use core::ptr;
 use percpu::barrier::BarrierLost;
-use percpu::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use percpu::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, Statistic};
 
 /// Shards of a domain.
 #[cfg(not(loom))]
@@ -75,15 +75,17 @@ struct Parcel {
 pub(crate) struct Core {
     shards: [Shard; SHARDS],
     inbox: AtomicPtr<Parcel>,
+    /// Objects in the inbox: never fewer than there are.
+    inbox_len: AtomicUsize,
     flight: Flight,
     threshold: AtomicUsize,
     /// Set once, by a constructor: retiring never reclaims.
     manual: AtomicBool,
-    posted: AtomicU64,
-    reclaimed: AtomicU64,
-    scans: AtomicU64,
-    heavy: AtomicU64,
-    refused: AtomicU64,
+    posted: Statistic,
+    reclaimed: Statistic,
+    scans: Statistic,
+    heavy: Statistic,
+    refused: Statistic,
 }
 
 /// A domain's counters.
@@ -102,14 +104,15 @@ macro_rules! new_core {
             Self {
                 shards: new_core!(@shards $($const)?),
                 inbox: AtomicPtr::new(ptr::null_mut()),
+                inbox_len: AtomicUsize::new(0),
                 flight: Flight::new(),
                 threshold: AtomicUsize::new(MIN_THRESHOLD),
                 manual: AtomicBool::new(manual),
-                posted: AtomicU64::new(0),
-                reclaimed: AtomicU64::new(0),
-                scans: AtomicU64::new(0),
-                heavy: AtomicU64::new(0),
-                refused: AtomicU64::new(0),
+                posted: Statistic::new(0),
+                reclaimed: Statistic::new(0),
+                scans: Statistic::new(0),
+                heavy: Statistic::new(0),
+                refused: Statistic::new(0),
             }
         }
     };
@@ -203,6 +206,27 @@ impl Core {
         // Relaxed: a statistic.
         self.posted.fetch_add(1, Ordering::Relaxed);
         self.post(vec![object]);
+        // The holders of the shards may wait for the processor, and the inbox
+        // must not grow meanwhile.
+        // Relaxed: a count.
+        if self.inbox_len.load(Ordering::Relaxed) >= self.threshold()
+            && let Some(mut inside) = self.may_reclaim()
+        {
+            let mut batch = self.batch(slots);
+            self.take_inbox(&mut batch.objects);
+            // A refused barrier shows in the statistics; the batch goes back.
+            let _ = batch.pass(&mut inside);
+        }
+    }
+
+    /// Whether this thread may run deleters now: not in a domain that is
+    /// reclaimed by hand, while unwinding, or inside a pass.
+    fn may_reclaim(&self) -> Option<Inside> {
+        // Relaxed: set before the domain was shared.
+        if self.manual.load(Ordering::Relaxed) || unwinding() {
+            return None;
+        }
+        Inside::enter()
     }
 
     /// Tells the pass that is running on this thread, if one is, that there is
@@ -238,11 +262,7 @@ impl Core {
                 return;
             }
         }
-        // Relaxed: set before the domain was shared.
-        if self.manual.load(Ordering::Relaxed) || unwinding() {
-            return;
-        }
-        let Some(mut inside) = Inside::enter() else {
+        let Some(mut inside) = self.may_reclaim() else {
             return;
         };
         let mut batch = self.batch(slots);
@@ -255,7 +275,10 @@ impl Core {
         batch.objects = core::mem::replace(objects, core::mem::take(spare));
         batch.held = core::mem::take(held);
         drop(list);
-        self.take_inbox(&mut batch.objects);
+        // Relaxed: a count. What does not fit in waits for its own turn.
+        if batch.objects.len() + self.inbox_len.load(Ordering::Relaxed) <= MAX_THRESHOLD {
+            self.take_inbox(&mut batch.objects);
+        }
         // A refused barrier shows in the statistics; the batch goes back.
         let _ = batch.pass(&mut inside);
     }
@@ -318,6 +341,9 @@ impl Core {
     /// Lock-free, but allocates: only when every shard is locked.
     #[cold]
     fn post(&self, objects: Vec<Retired>) {
+        // Relaxed: a count; before the objects can be taken, so that it never
+        // falls below 0.
+        self.inbox_len.fetch_add(objects.len(), Ordering::Relaxed);
         let parcel = Box::into_raw(Box::new(Parcel {
             objects,
             next: ptr::null_mut(),
@@ -349,12 +375,16 @@ impl Core {
         }
         // Acquire: pairs with the Release in `post`.
         let mut next = self.inbox.swap(ptr::null_mut(), Ordering::Acquire);
+        let before = into.len();
         while !next.is_null() {
             // SAFETY: the exchange made the chain this thread's.
             let mut parcel = unsafe { Box::from_raw(next) };
             into.append(&mut parcel.objects);
             next = parcel.next;
         }
+        // Relaxed: a count.
+        self.inbox_len
+            .fetch_sub(into.len() - before, Ordering::Relaxed);
     }
 
     /// Takes up to `budget` objects from all shards and the inbox. Waits for a
@@ -483,7 +513,7 @@ impl Core {
 
     /// See the module's bound.
     pub(crate) fn pending_bound(retirers: usize) -> usize {
-        (shard_mask() + 1 + retirers) * MAX_THRESHOLD
+        (shard_mask() + 2 + retirers) * MAX_THRESHOLD
     }
 }
 

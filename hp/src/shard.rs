@@ -19,7 +19,7 @@ use crate::retired::Retired;
 use core::ops::{Deref, DerefMut};
 use percpu::fork::generation;
 use percpu::sync::UnsafeCell;
-use percpu::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use percpu::sync::atomic::{AtomicUsize, Ordering, Statistic};
 
 /// The objects of a shard, and the vectors that a pass borrows.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct List {
 pub(crate) struct Shard {
     /// 0, or the generation of the process whose thread holds it.
     lock: AtomicUsize,
-    retired: AtomicU64,
+    retired: Statistic,
     list: UnsafeCell<List>,
 }
 
@@ -62,7 +62,7 @@ impl Shard {
     pub(crate) const fn new() -> Self {
         Self {
             lock: AtomicUsize::new(0),
-            retired: AtomicU64::new(0),
+            retired: Statistic::new(0),
             list: UnsafeCell::new(EMPTY),
         }
     }
@@ -71,7 +71,7 @@ impl Shard {
     pub(crate) fn new() -> Self {
         Self {
             lock: AtomicUsize::new(0),
-            retired: AtomicU64::new(0),
+            retired: Statistic::new(0),
             list: UnsafeCell::new(EMPTY),
         }
     }

@@ -11,7 +11,7 @@
 //! Cannot show: that a wait ends on a busy machine (loom assumes that a thread
 //! that yields is not scheduled for ever); more than one shard; a count that
 //! overflows. Everything runs without readers but the one model that has one,
-//! so the rung hardly matters and the fence rung, the smallest, is used.
+//! so the rung hardly matters; the membarrier rung has the fewest steps.
 
 use super::*;
 use crate::pass::Flight;
@@ -93,7 +93,7 @@ fn drainer(s: &S) {
 
 static RETIRE_RETIRE: Model<S> = Model {
     name: "l6 retire, retire",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0, CPU0],
     setup: one_waits,
     roles: &[|s| use_and_retire(s, 1), |s| use_and_retire(s, 2)],
@@ -102,7 +102,7 @@ static RETIRE_RETIRE: Model<S> = Model {
 
 static RETIRE_PASS: Model<S> = Model {
     name: "l6 retire, reclaim",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0, CPU0],
     setup: || {
         let s = one_waits();
@@ -191,7 +191,7 @@ fn the_unlinking_goes_with_the_object() {
 
 static DRAIN_PASS: Model<S> = Model {
     name: "l6 drain, reclaim",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0, CPU0],
     setup: one_waits,
     roles: &[drainer, passer],
@@ -200,7 +200,7 @@ static DRAIN_PASS: Model<S> = Model {
 
 static DRAIN_DRAIN: Model<S> = Model {
     name: "l6 drain, drain",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0, CPU0],
     setup: one_waits,
     roles: &[drainer, drainer],
@@ -210,7 +210,7 @@ static DRAIN_DRAIN: Model<S> = Model {
 /// The first object is protected until the drainer lets go of it.
 static DRAIN_PUT_BACK: Model<S> = Model {
     name: "l6 let go and drain, reclaim",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0, CPU0],
     setup: || {
         let s = state(unused());
@@ -281,7 +281,7 @@ fn waiter(f: &F) {
 
 static FLIGHT: Model<F> = Model {
     name: "l6 join and leave, wait",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0, CPU0],
     setup: flight,
     roles: &[flyer, waiter],
@@ -291,7 +291,7 @@ static FLIGHT: Model<F> = Model {
 /// Another drainer flips meanwhile.
 static FLIGHT_TWO_FLIPS: Model<F> = Model {
     name: "l6 join and leave, wait, wait",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0, CPU0, CPU0],
     setup: flight,
     roles: &[flyer, waiter, |f| f.flight.wait()],
@@ -301,7 +301,7 @@ static FLIGHT_TWO_FLIPS: Model<F> = Model {
 /// Two passes, so that one's count comes after the other's leave.
 static FLIGHT_TWO_PASSES: Model<F> = Model {
     name: "l6 join and leave, join and leave, wait",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0, CPU0, CPU0],
     setup: flight,
     roles: &[flyer, flyer, waiter],
@@ -327,7 +327,7 @@ fn two_passes_and_a_wait() {
 /// first one, which waited for it.
 static FLIGHT_SECOND_HAND: Model<F> = Model {
     name: "l6 a pass in flight, two waits",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0, CPU0, CPU0],
     setup: flight,
     roles: &[
@@ -358,7 +358,7 @@ fn what_a_pass_did_reaches_the_second_waiter() {
 /// A shard by itself.
 static SHARD: Model<Shard> = Model {
     name: "l6 three lock one shard",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0, CPU0, CPU0],
     setup: Shard::new,
     roles: &[lock_once, lock_once, lock_once],

@@ -103,7 +103,7 @@ fn finish(s: &S, total: u64) {
 
 static DRAIN: Model<S> = Model {
     name: "l7 drain alone",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0],
     setup: || state(unused(), true),
     roles: &[drain_all],
@@ -112,7 +112,7 @@ static DRAIN: Model<S> = Model {
 
 static DUE: Model<S> = Model {
     name: "l7 due alone",
-    rung: Rung::Fence,
+    rung: Rung::Membarrier,
     plans: &[CPU0],
     setup: || state(unused(), true),
     roles: &[retire_until_due],
