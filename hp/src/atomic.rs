@@ -56,13 +56,10 @@ impl<T: Send + 'static> Atomic<T> {
         }
     }
 
-    /// A cell with a value, or with what a box holds.
+    /// A cell with a value. (`Atomic::from` takes a box.)
     #[must_use]
-    pub fn new(value: impl Into<Box<T>>) -> Self {
-        Self {
-            object: AtomicPtr::new(Box::into_raw(value.into())),
-            _owns: PhantomData,
-        }
+    pub fn new(value: T) -> Self {
+        Self::from(Box::new(value))
     }
 
     /// The present value, protected. `None` if the cell is empty.
@@ -254,13 +251,16 @@ impl<T: Send + 'static> Default for Atomic<T> {
 
 impl<T: Send + 'static> From<Box<T>> for Atomic<T> {
     fn from(value: Box<T>) -> Self {
-        Self::new(value)
+        Self {
+            object: AtomicPtr::new(Box::into_raw(value)),
+            _owns: PhantomData,
+        }
     }
 }
 
 impl<T: Send + 'static> From<Option<Box<T>>> for Atomic<T> {
     fn from(value: Option<Box<T>>) -> Self {
-        value.map_or_else(Self::null, Self::new)
+        value.map_or_else(Self::null, Self::from)
     }
 }
 

@@ -65,8 +65,9 @@ fn scanner(s: &S) {
 /// Looks again until it is free, as `synchronize` does.
 fn waiter(s: &S) {
     heavy().unwrap();
+    let mut backoff = crate::wait::Backoff::new();
     while s.slots.is_protected(s.object.addr()) {
-        percpu::sync::yield_now();
+        backoff.snooze();
     }
     s.object.free();
 }
