@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# No warning of the compiler or of clippy.
+source "$(dirname "$0")/common.sh"
+
+# --all-targets: tests, examples and benches too. `-D warnings` behind `--`
+# reaches the workspace's own crates only and keeps the build cache valid
+# (RUSTFLAGS would rebuild every dependency).
+cargo clippy --workspace --all-targets -- -D warnings
+
+# The portable build compiles other files (`section/none.rs`), and its own
+# combinations of "used" and "unused". RUSTFLAGS is the only way to pass a
+# --cfg, hence a target directory of its own.
+RUSTFLAGS="--cfg percpu_portable" \
+    cargo clippy -p percpu -p hp -p rcu-lite --all-targets --target-dir target-portable -- -D warnings

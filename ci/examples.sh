@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The examples check themselves and exit with an error if their check fails.
+source "$(dirname "$0")/common.sh"
+
+# Built first, so that the limit below is one on running. The development
+# profile: the dependencies are there from `cargo test`, and a use after free
+# shows sooner than with optimisation.
+cargo build -p hp --examples
+
+for example in config treiber_stack await; do
+    echo "== $example"
+    # A generous limit: each takes about a second. An example that hangs is red.
+    timeout 60 cargo run -q -p hp --example "$example"
+done

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The loom models: every interleaving of small programs on the real code, with
+# loom's atomics in place of the standard ones.
+source "$(dirname "$0")/common.sh"
+
+# A limit from the environment makes loom stop early and report success.
+unset LOOM_MAX_PREEMPTIONS LOOM_MAX_BRANCHES LOOM_MAX_DURATION LOOM_MAX_PERMUTATIONS
+
+# --release: the models execute millions of steps. --lib: the models are unit
+# tests. A target directory of its own, because --cfg rebuilds everything.
+# `models` selects the modules of that name; another filter can be given, as
+# in `ci/loom.sh models::l1`.
+RUSTFLAGS="--cfg loom" \
+    cargo test -p percpu -p hp --release --lib --target-dir target-loom "${1:-models}"

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# ThreadSanitizer over the unit and integration tests and the examples of percpu
+# and hp, on the two portable rungs.
+#
+# What is not run, and why:
+# * The rseq rung. ThreadSanitizer does not see what inline assembly stores. A
+#   section's claim hands on what the slot's previous holder released; with that
+#   store invisible the chain would look broken and correct code would be
+#   reported. `--cfg percpu_portable` builds without sections. AddressSanitizer
+#   and the models cover them.
+# * Documentation examples: they would need another instrumented build, for the
+#   same calls.
+#
+# Fences: ThreadSanitizer executes them but derives no order from them. Nothing
+# here needs it to. The fences and barriers of this code decide *which* value a
+# load sees; what happens before what is carried by the Acquire and Release
+# accesses themselves. So both rungs run without suppressions, and a report is a
+# race.
+source "$(dirname "$0")/common.sh"
+
+need_host
+need_nightly
+need_component rust-src
+
+# -Zbuild-std: an instrumented standard library; with the shipped one, Arc,
+# Mutex, channels and thread::scope give false reports.
+export RUSTFLAGS="-Zsanitizer=thread --cfg percpu_portable"
+options=(-Zbuild-std --target "$HOST" --target-dir target-tsan)
+
+for rung in membarrier fence; do
+    echo "== HP_BARRIER=$rung"
+    export HP_BARRIER=$rung
+    cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp --lib --tests "${options[@]}"
+    for example in treiber_stack await; do
+        cargo +"$NIGHTLY" run -p hp --example "$example" "${options[@]}"
+    done
+done
