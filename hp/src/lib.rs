@@ -127,6 +127,8 @@ mod models;
 
 #[cfg(not(loom))]
 mod atomic;
+#[cfg(all(doctest, not(loom)))]
+mod compile_fail;
 #[cfg(not(loom))]
 mod domain;
 #[cfg(not(loom))]

@@ -108,8 +108,8 @@ impl Flight {
 
     fn add(&self, side: usize, tag: usize) {
         let word = &self.running[side];
-        // Relaxed: a guess.
-        let mut now = word.load(Ordering::Relaxed);
+        // A guess: nobody is inside.
+        let mut now = tag;
         loop {
             // A count of another generation is that of threads that are gone.
             let new = if now & !COUNT == tag {
@@ -143,21 +143,21 @@ impl Flight {
     pub(crate) fn wait(&self) {
         let generation = generation();
         let mut backoff = crate::wait::Backoff::new();
-        loop {
-            // Relaxed: a look before the exchange.
-            let holder = self.flipping.load(Ordering::Relaxed);
-            let free = holder == 0 || holder != generation;
-            // Acquire: pairs with the Release at the end: one drainer at a
-            // time, in order.
-            if free
-                && self
-                    .flipping
-                    .compare_exchange(holder, generation, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
-            {
-                break;
+        // A guess: nobody flips.
+        let mut holder = 0;
+        // Acquire: pairs with the Release at the end: one drainer at a time,
+        // in order.
+        while let Err(now) = self.flipping.compare_exchange(
+            holder,
+            generation,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        ) {
+            // Another generation's drainer is gone; its place is free.
+            holder = if now == generation { 0 } else { now };
+            if now == generation {
+                backoff.snooze();
             }
-            backoff.snooze();
         }
         // AcqRel: "Flip".
         let old = self.phase.fetch_xor(1, Ordering::AcqRel) & 1;

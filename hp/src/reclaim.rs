@@ -348,8 +348,8 @@ impl Core {
             objects,
             next: ptr::null_mut(),
         }));
-        // Relaxed: a guess, checked by the exchange.
-        let mut head = self.inbox.load(Ordering::Relaxed);
+        // A guess, checked by the exchange.
+        let mut head = ptr::null_mut();
         loop {
             // SAFETY: the parcel is this thread's until the exchange succeeds.
             unsafe { (*parcel).next = head };

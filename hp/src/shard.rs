@@ -84,7 +84,9 @@ impl Shard {
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Locked<'_>> {
         // Relaxed look, then Acquire: pairs with the Release of `Locked::drop`.
-        (self.lock.load(Ordering::Relaxed) == 0
+        // (No look under loom, which misses orders where a thread loads a word
+        // that it then exchanges.)
+        ((cfg!(loom) || self.lock.load(Ordering::Relaxed) == 0)
             && self
                 .lock
                 .compare_exchange(0, generation(), Ordering::Acquire, Ordering::Relaxed)

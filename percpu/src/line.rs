@@ -34,8 +34,12 @@ pub const WORDS: usize = 16;
 pub const STRIDE: usize = 128;
 
 /// Lines in a process-wide table; Linux on x86-64 supports at most 8192 CPUs.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, miri)))]
 pub const MAX_LINES: usize = 8192;
+/// Lines in a table under Miri, which runs no sections and walks what is
+/// borrowed.
+#[cfg(all(miri, not(loom)))]
+pub const MAX_LINES: usize = 4;
 /// Lines in a table under loom.
 #[cfg(loom)]
 pub const MAX_LINES: usize = 2;

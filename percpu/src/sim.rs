@@ -210,6 +210,20 @@ pub(crate) fn section<R>(body: impl FnOnce(usize) -> Result<R, Miss>) -> Result<
     body(step.cpu)
 }
 
+/// What a wait loop does instead of waiting, when it has looked in vain
+/// `before` + 1 times.
+///
+/// The second time, the rest of this execution is not varied any more. A loop
+/// that only reads may as well have looked later, and that execution is
+/// explored by itself, so nothing unsafe is missed by it; without it, waits
+/// make models endless. (Loops that write as they wait must not use it.)
+pub fn looked_in_vain(before: u32) {
+    if before >= SKIP_AT {
+        loom::skip_branch();
+    }
+    loom::thread::yield_now();
+}
+
 /// Whether sections run in this model.
 pub(crate) fn index() -> usize {
     let (here, world) = here();
@@ -218,3 +232,4 @@ pub(crate) fn index() -> usize {
         _ => crate::section::NO_INDEX,
     }
 }
+const SKIP_AT: u32 = 0;

@@ -20,6 +20,11 @@ pub mod atomic {
         AtomicBool, AtomicIsize, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
     };
 
+    /// A number that people read and no algorithm does. Always the standard
+    /// one: a counter that every thread changes would multiply what loom has
+    /// to explore, and nothing depends on its order.
+    pub use core::sync::atomic::AtomicU64 as Statistic;
+
     /// loom runs one thread at a time and reorders nothing by compiling, so a
     /// compiler fence has no counterpart there.
     #[cfg(loom)]

@@ -32,10 +32,15 @@ struct S {
 }
 
 fn state(slots: Box<Slots>) -> S {
+    state_of(slots, false)
+}
+
+/// With `manual`, retiring never reclaims.
+fn state_of(slots: Box<Slots>, manual: bool) -> S {
     let nodes = [Node::new(1), Node::blank(), Node::blank()];
     S {
         slots,
-        core: Core::new(false),
+        core: Core::new(manual),
         src: holding(&nodes[0]),
         nodes,
         reader: Thread::new(),
@@ -105,21 +110,15 @@ static RETIRE_PASS: Model<S> = Model {
     rung: Rung::Membarrier,
     plans: &[CPU0, CPU0],
     setup: || {
-        let s = one_waits();
-        retire_directly(&s, 2);
+        let s = state_of(unused(), true);
+        retire(&s, 0);
+        s.nodes[2].init(1);
+        retire(&s, 2);
         s
     },
     roles: &[|s| use_and_retire(s, 1), passer],
     after: all_three,
 };
-
-/// In setup, without the pass that the second object would start.
-fn retire_directly(s: &S, n: usize) {
-    s.nodes[n].init(1);
-    let mut list = s.core.shard().try_lock().unwrap();
-    list.objects.push(s.nodes[n].retired());
-    list.count();
-}
 
 #[test]
 fn retire_and_retire() {
