@@ -69,7 +69,7 @@ impl<T: Send + 'static> Atomic<T> {
     ///
     /// # Progress
     ///
-    /// Wait-free on the rseq rung: one restartable section of about ten
+    /// Wait-free on the rseq rung: one restartable section of a dozen
     /// instructions, no fence, no retry when the value changes. Lock-free on
     /// the others (a retry means that the value changed). Async-signal-safe
     /// in a prepared thread ([`init_thread`](crate::init_thread)), as is
@@ -151,15 +151,15 @@ impl<T: Send + 'static> Atomic<T> {
     ) -> Result<Option<Unlinked<T>>, CompareExchangeError<T>> {
         let expected = current.map_or(ptr::null_mut(), |g| g.as_ptr().cast_mut());
         let raw = new.map_or(ptr::null_mut(), Box::into_raw);
-        if unlink_if(&self.object, expected, raw) {
-            // SAFETY: as in `exchange`.
-            Ok(NonNull::new(expected).map(|old| unsafe { Unlinked::new(old) }))
-        } else {
-            Err(CompareExchangeError {
+        match unlink_if(&self.object, expected, raw) {
+            // SAFETY: as in `exchange`. (The found pointer, not `expected`: that
+            // one came from a shared reference.)
+            Some(old) => Ok(NonNull::new(old).map(|old| unsafe { Unlinked::new(old) })),
+            None => Err(CompareExchangeError {
                 current: self.load(),
                 // SAFETY: the exchange did not take it; it is the box above.
                 new: NonNull::new(raw).map(|raw| unsafe { Box::from_raw(raw.as_ptr()) }),
-            })
+            }),
         }
     }
 

@@ -14,7 +14,9 @@ use crate::slots::SLOTS;
 /// wait for ever.)
 ///
 /// `keep` lists the addresses that guards, hazard pointers and clones of the
-/// calling thread protect; every other slot becomes free.
+/// calling thread protect; every other slot that protects something becomes
+/// free. (Slots that vanished hazard pointers held without protecting
+/// anything, and the records of vanished threads, are not reused.)
 ///
 /// # Safety
 ///

@@ -197,6 +197,10 @@ impl HazardPointer {
     /// issues a [`light_barrier`](crate::light_barrier) and then makes sure, in
     /// its own way, that the object was not unlinked before. Null resets.
     ///
+    /// That another hazard pointer protects the address meanwhile is no
+    /// substitute: a scan in progress may have passed this slot before it was
+    /// filled, and reach the other one after it was reset.
+    ///
     /// # Panics
     ///
     /// If `address` is one of the two largest addresses, which no object has.

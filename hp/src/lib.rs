@@ -30,7 +30,7 @@
 //! | level | items | `unsafe` | for |
 //! |---|---|---|---|
 //! | safe | [`Atomic`], [`Guard`], [`Unlinked`] | none | a value that many threads read and few replace |
-//! | structure | [`HazardPointer`], [`Domain`], [`synchronize`], [`scan`], [`light_barrier`], [`ptr_eq`] | yes | authors of lock-free structures |
+//! | structure | [`HazardPointer`], [`Domain`], [`synchronize`], [`scan`], [`light_barrier`], [`ptr_eq()`] | yes | authors of lock-free structures |
 //! | kernel | [`SlotArray`], [`Allocated`] | little | code written against the kernel's proposed `hp.h` |
 //!
 //! # Guarantees
@@ -46,8 +46,8 @@
 //! ([`Domain::pending_bound`]), also if a reader stalls for ever. Not counted: what
 //! running deleters have just retired.
 //!
-//! **Memory.** Nothing on the heap for a thread that never overflowed (and three
-//! words of its static thread-local storage, like every thread). 128 bytes for
+//! **Memory.** Nothing on the heap for a thread that never overflowed (and about
+//! 40 bytes of its static thread-local storage, like every thread). 128 bytes for
 //! each CPU line in use, 256 bytes for each overflow record; there are as many
 //! records as threads overflowed at one time. A record is for 8 slots. Loading and
 //! releasing allocate nothing in the steady state, and neither does retiring.
@@ -127,6 +127,16 @@ mod models;
 
 #[cfg(not(loom))]
 mod atomic;
+/// The chapters whose code must compile and run.
+#[cfg(all(doctest, not(loom)))]
+mod book {
+    #[doc = include_str!("../../docs/src/getting-started.md")]
+    struct GettingStarted;
+    #[doc = include_str!("../../docs/src/bad-days.md")]
+    struct BadDays;
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+}
 #[cfg(all(doctest, not(loom)))]
 mod compile_fail;
 #[cfg(not(loom))]

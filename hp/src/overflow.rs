@@ -55,6 +55,7 @@ use crate::slot::{FREE, RESERVED, SlotRef, is_address};
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use percpu::barrier::Rung;
+use percpu::line::INACTIVE;
 use percpu::section;
 use percpu::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, Statistic, compiler_fence};
 
@@ -102,10 +103,32 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// A record of the pool: shared, though its owner word does not say so
+    /// (nobody asks it).
     #[cfg(not(loom))]
-    const fn new(owner: usize) -> Self {
+    const fn pooled() -> Self {
+        Self::with(INACTIVE, UNOWNED)
+    }
+
+    /// A record of the pool.
+    #[cfg(loom)]
+    fn pooled() -> Self {
+        Self::with(INACTIVE, UNOWNED)
+    }
+
+    /// A record for the list.
+    fn new(owner: usize) -> Self {
+        Self::with(FREE, owner)
+    }
+
+    #[cfg(not(loom))]
+    const fn with(word: usize, owner: usize) -> Self {
         Self {
-            slots: [const { AtomicUsize::new(FREE) }; SLOTS],
+            slots: if word == INACTIVE {
+                [const { AtomicUsize::new(INACTIVE) }; SLOTS]
+            } else {
+                [const { AtomicUsize::new(FREE) }; SLOTS]
+            },
             extra: [const { AtomicUsize::new(0) }; SLOTS],
             owner: AtomicUsize::new(owner),
             next: AtomicPtr::new(ptr::null_mut()),
@@ -114,9 +137,9 @@ impl Record {
     }
 
     #[cfg(loom)]
-    fn new(owner: usize) -> Self {
+    fn with(word: usize, owner: usize) -> Self {
         Self {
-            slots: std::array::from_fn(|_| AtomicUsize::new(FREE)),
+            slots: std::array::from_fn(|_| AtomicUsize::new(word)),
             extra: std::array::from_fn(|_| AtomicUsize::new(0)),
             owner: AtomicUsize::new(owner),
             next: AtomicPtr::new(ptr::null_mut()),
@@ -258,7 +281,7 @@ impl Overflow {
     pub(crate) const fn new() -> Self {
         Self {
             head: AtomicPtr::new(ptr::null_mut()),
-            pool: [const { Record::new(SHARED) }; POOL],
+            pool: [const { Record::pooled() }; POOL],
             pool_used: AtomicUsize::new(0),
         }
     }
@@ -267,7 +290,7 @@ impl Overflow {
     pub(crate) fn new() -> Self {
         Self {
             head: AtomicPtr::new(ptr::null_mut()),
-            pool: std::array::from_fn(|_| Record::new(SHARED)),
+            pool: std::array::from_fn(|_| Record::pooled()),
             pool_used: AtomicUsize::new(0),
         }
     }
@@ -408,10 +431,12 @@ impl Overflow {
         let take = |record: &Record, pointer: NonNull<Record>| {
             record.slots.iter().enumerate().find_map(|(index, slot)| {
                 // Relaxed look; Acquire exchange: pairs with "Clear". The
-                // address is stored by "Publish" later.
-                (slot.load(Ordering::Relaxed) == FREE
+                // address is stored by "Publish" later. (The pool's slots are
+                // `INACTIVE` at first, so that the static is all zeroes.)
+                let now = slot.load(Ordering::Relaxed);
+                ((now == FREE || now == INACTIVE)
                     && slot
-                        .compare_exchange(FREE, RESERVED, Ordering::Acquire, Ordering::Relaxed)
+                        .compare_exchange(now, RESERVED, Ordering::Acquire, Ordering::Relaxed)
                         .is_ok())
                 .then(|| {
                     // Relaxed: a statistic.

@@ -147,12 +147,10 @@ impl Flight {
         let mut holder = 0;
         // Acquire: pairs with the Release at the end: one drainer at a time,
         // in order.
-        while let Err(now) = self.flipping.compare_exchange(
-            holder,
-            generation,
-            Ordering::Acquire,
-            Ordering::Relaxed,
-        ) {
+        while let Err(now) =
+            self.flipping
+                .compare_exchange(holder, generation, Ordering::Acquire, Ordering::Relaxed)
+        {
             // Another generation's drainer is gone; its place is free.
             holder = if now == generation { 0 } else { now };
             if now == generation {

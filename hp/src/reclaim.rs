@@ -38,8 +38,11 @@ use percpu::barrier::BarrierLost;
 use percpu::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, Statistic};
 
 /// Shards of a domain.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, miri)))]
 pub(crate) const SHARDS: usize = 64;
+/// Shards of a domain under Miri, which walks what is borrowed.
+#[cfg(all(miri, not(loom)))]
+pub(crate) const SHARDS: usize = 4;
 /// Shards of a domain under loom.
 #[cfg(loom)]
 pub(crate) const SHARDS: usize = 1;
@@ -498,14 +501,17 @@ impl Core {
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        // Relaxed, all: statistics. `reclaimed` first, so that the difference
-        // is not negative.
-        let reclaimed = self.reclaimed.load(Ordering::Relaxed);
+        // Acquire, both: pair with the Release additions in `Freed::drop` and
+        // `pass`. Whoever reclaimed an object had taken its retirer's lock, so
+        // that the retirements read afterwards are no fewer; likewise scans
+        // and barriers. Relaxed, the others: statistics.
+        let reclaimed = self.reclaimed.load(Ordering::Acquire);
+        let scans = self.scans.load(Ordering::Acquire);
         Counters {
             reclaimed,
+            scans,
             retired: self.shards.iter().map(Shard::retired).sum::<u64>()
                 + self.posted.load(Ordering::Relaxed),
-            scans: self.scans.load(Ordering::Relaxed),
             heavy: self.heavy.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
         }
@@ -540,8 +546,8 @@ impl Batch<'_> {
         #[cfg(not(loom))]
         let start = std::time::Instant::now();
         self.barrier()?;
-        // Relaxed: a statistic.
-        self.core.scans.fetch_add(1, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `counters`.
+        self.core.scans.fetch_add(1, Ordering::Release);
         self.held.clear();
         self.slots
             .for_each_protected(|_, _, address| self.held.push(address));
@@ -608,10 +614,10 @@ struct Freed<'a> {
 
 impl Drop for Freed<'_> {
     fn drop(&mut self) {
-        // Relaxed: a statistic.
+        // Release: pairs with the Acquire in `counters`.
         self.core
             .reclaimed
-            .fetch_add(self.count as u64, Ordering::Relaxed);
+            .fetch_add(self.count as u64, Ordering::Release);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The calling thread's handle, and giving its record back at thread exit.
 //!
-//! Floor 2 (`hp`), raw layer. Owns the thread-locals of the crate: 24 bytes a
-//! thread without a destructor, and one destructor that is registered at the
-//! thread's first overflow only.
+//! Floor 2 (`hp`), raw layer. Owns the thread-locals of the crate: about 40
+//! bytes of every thread's static storage, without a destructor but for one
+//! that is registered at the thread's first overflow.
 
 use crate::overflow::Thread;
 

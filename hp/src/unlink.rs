@@ -19,10 +19,12 @@ pub(crate) fn unlink<T>(src: &AtomicPtr<T>, new: *mut T) -> *mut T {
     src.swap(new, Ordering::AcqRel)
 }
 
-/// As [`unlink`], if `src` still holds `expected`; otherwise says `false`.
+/// As [`unlink`], if `src` still holds `expected`. Gives the pointer that was
+/// found, which may be used for more than the equal `expected` (a guard's may
+/// only be read through).
 #[inline(always)]
-pub(crate) fn unlink_if<T>(src: &AtomicPtr<T>, expected: *mut T, new: *mut T) -> bool {
+pub(crate) fn unlink_if<T>(src: &AtomicPtr<T>, expected: *mut T, new: *mut T) -> Option<*mut T> {
     // AcqRel: see the module. Relaxed on failure: what was found is not used.
     src.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Relaxed)
-        .is_ok()
+        .ok()
 }

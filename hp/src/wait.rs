@@ -17,7 +17,7 @@ impl Backoff {
     /// nanoseconds, then yielding, then sleeping up to a millisecond.
     pub(crate) fn snooze(&mut self) {
         #[cfg(loom)]
-        percpu::sim::looked_in_vain(self.round);
+        percpu::sim::looked_in_vain();
         #[cfg(not(loom))]
         match self.round {
             0..6 => (0..1u32 << self.round).for_each(|_| percpu::sync::spin_loop()),

@@ -210,17 +210,14 @@ pub(crate) fn section<R>(body: impl FnOnce(usize) -> Result<R, Miss>) -> Result<
     body(step.cpu)
 }
 
-/// What a wait loop does instead of waiting, when it has looked in vain
-/// `before` + 1 times.
+/// What a wait loop does when it has looked in vain.
 ///
-/// The second time, the rest of this execution is not varied any more. A loop
-/// that only reads may as well have looked later, and that execution is
-/// explored by itself, so nothing unsafe is missed by it; without it, waits
-/// make models endless. (Loops that write as they wait must not use it.)
-pub fn looked_in_vain(before: u32) {
-    if before >= SKIP_AT {
-        loom::skip_branch();
-    }
+/// The rest of this execution is not varied any more. A loop that only reads
+/// may as well have looked later, and that execution is explored by itself, so
+/// nothing unsafe is missed; without this, waits make models endless. (Loops
+/// that write as they wait must not use it.)
+pub fn looked_in_vain() {
+    loom::skip_branch();
     loom::thread::yield_now();
 }
 
@@ -232,4 +229,3 @@ pub(crate) fn index() -> usize {
         _ => crate::section::NO_INDEX,
     }
 }
-const SKIP_AT: u32 = 0;

@@ -39,7 +39,7 @@ fn publisher(s: &S) {
 
 fn conditional_publisher(s: &S) {
     s.new.init(7);
-    assert!(unlink_if(&s.src, ptr::null_mut(), s.new.address()));
+    assert!(unlink_if(&s.src, ptr::null_mut(), s.new.address()).is_some());
 }
 
 fn reader(s: &S) {
@@ -63,7 +63,7 @@ fn remover(s: &S) {
 }
 
 fn conditional_remover(s: &S) {
-    if unlink_if(&s.src, s.new.address(), ptr::null_mut()) {
+    if unlink_if(&s.src, s.new.address(), ptr::null_mut()).is_some() {
         free_if_unprotected(&s.slots, s.new.address());
     }
 }
