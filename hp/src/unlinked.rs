@@ -54,7 +54,7 @@ impl<T: Send + 'static> Unlinked<T> {
     /// Waits until no guard protects the value, then gives it back.
     ///
     /// Waits for ever if the caller itself holds such a guard; see
-    /// [`synchronize`](crate::synchronize).
+    /// [`synchronize`].
     #[must_use]
     pub fn into_box(self) -> Box<T> {
         synchronize(self.object.as_ptr().cast());

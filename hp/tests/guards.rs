@@ -199,3 +199,21 @@ fn a_deleter_sees_no_guard_of_its_object() {
     assert_eq!(domain.drain(), 1);
     assert_eq!(seen.load(Ordering::SeqCst), 1);
 }
+
+/// Found by reading: an exchange freed through the pointer of the guard that it
+/// was given, which may be read through only. (Miri sees the difference.)
+#[test]
+fn an_exchange_frees_through_the_cells_own_pointer() {
+    let drops = Drops::new();
+    let domain = Domain::new();
+    let cell = Atomic::new(drops.value(6));
+    let same = cell.load().expect("a value").map(|whole| whole);
+    let old = cell
+        .compare_exchange(Some(&same), None)
+        .expect("still the same value")
+        .expect("a value");
+    drop(same);
+    old.retire_in(&domain);
+    assert_eq!(domain.drain(), 1);
+    assert!(cell.is_null());
+}
