@@ -8,7 +8,7 @@
 //! * [`barrier`] — process-wide asymmetric barriers and the choice of the rung,
 //! * [`mod@line`] — the lines themselves and the set of lines in use,
 //! * [`sync`] — the one switch between the standard primitives and loom's,
-//! * [`capabilities`] — which rung runs here and why.
+//! * [`capabilities()`] — which rung runs here and why.
 //!
 //! It knows nothing of hazard pointers or grace periods, and depends on `libc`
 //! alone.
