@@ -70,8 +70,10 @@ impl<T: Send + 'static> Atomic<T> {
     /// # Progress
     ///
     /// Wait-free on the rseq rung: one restartable section of a dozen
-    /// instructions, no fence, no retry when the value changes. Lock-free on
-    /// the others (a retry means that the value changed). Async-signal-safe
+    /// instructions, no fence, no retry when the value changes. (After 128
+    /// interruptions in a row, and in a thread that is not registered for
+    /// rseq, as on the others.) Lock-free on the others: a retry means that the
+    /// value changed. Async-signal-safe
     /// in a prepared thread ([`init_thread`](crate::init_thread)), as is
     /// dropping the guard.
     #[inline]
@@ -124,7 +126,7 @@ impl<T: Send + 'static> Atomic<T> {
     /// Replaces the value if it is still the one that `current` protects
     /// (`None`: if the cell is still empty). Compares identities, not
     /// contents; a protected value's address is not reused, so there is no
-    /// ABA.
+    /// ABA. (Values of a zero-sized type all have one address.)
     ///
     /// # Errors
     ///

@@ -256,3 +256,28 @@
 //!     guard
 //! }
 //! ```
+//!
+//! # A mapped guard points into its object
+//!
+//! Neither the bound that a closure's result implies nor covariance lets a
+//! short borrow escape through [`Guard::map`](crate::Guard::map).
+//!
+//! ```compile_fail
+//! fn through_the_result<'u>(x: &'u String, guard: hp::Guard<()>) -> hp::Guard<String> {
+//!     let guard: hp::Guard<Option<&'u String>> = guard.map(|_| &None);
+//!     guard.map(move |_| x)
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! fn through_covariance<'a>(x: &'a String, guard: hp::Guard<&'static u8>) -> hp::Guard<String> {
+//!     let guard: hp::Guard<&'a u8> = guard;
+//!     guard.map(move |_| x)
+//! }
+//! ```
+//!
+//! ```
+//! fn part(x: &'static String, guard: hp::Guard<(u8, String)>) -> [hp::Guard<String>; 2] {
+//!     [guard.clone().map(|whole| &whole.1), guard.map(move |_| x)]
+//! }
+//! ```

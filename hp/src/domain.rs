@@ -223,14 +223,16 @@ impl Domain {
     /// retired meanwhile on this thread. Returns how many objects this thread
     /// freed.
     ///
-    /// From inside a deleter it returns 0 at once: the pass that runs the
-    /// deleter looks again when it is done.
+    /// From inside a deleter it returns 0 at once and drains nothing. (A drain
+    /// that runs the deleter looks again, in its own domain; a pass that a
+    /// retirement began does not.)
     ///
     /// # Panics
     ///
     /// If a deleter panics, with its panic, after putting the rest of the
     /// batch back. The object counts as reclaimed; everything else is freed by
-    /// a later pass.
+    /// a later pass. If a deleter panics in another thread meanwhile, what that
+    /// thread put back may still wait when this returns.
     ///
     /// # Progress
     ///
@@ -257,8 +259,9 @@ impl Domain {
 
     /// The largest number of objects that can wait here while at most
     /// `retirers` threads are inside retire, reclaim or drain at one time, not
-    /// counting objects that are protected and objects that running deleters
-    /// have just retired: (shards + 1 + retirers) × 4096, with one shard a
+    /// counting objects that the last pass over their shard found protected
+    /// (the next one looks again, at most 4096 retirements later) and objects
+    /// that running deleters have just retired: (shards + 1 + retirers) × 4096, with one shard a
     /// possible CPU rounded up to a power of two, at most 64.
     #[must_use]
     pub fn pending_bound(&self, retirers: usize) -> usize {

@@ -26,8 +26,8 @@ use core::ptr::NonNull;
 ///
 /// # Progress
 ///
-/// Dropping a guard is wait-free: one store for one that is not detached or
-/// cloned.
+/// Dropping a guard is wait-free: one store. Dropping one of several clones is
+/// lock-free.
 pub struct Guard<T: ?Sized> {
     slot: Held,
     object: NonNull<T>,
@@ -80,7 +80,18 @@ impl<T: ?Sized> Guard<T> {
         crate::thread::with(|thread| SLOTS.move_out(thread, &mut self.slot.0));
     }
 
+    /// The address of the object.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const T {
+        self.object.as_ptr()
+    }
+}
+
+impl<T: ?Sized + 'static> Guard<T> {
     /// A guard of a part of the object. The whole object stays protected.
+    ///
+    /// Both types are `'static`, so that `part` cannot return anything that it
+    /// did not find in the object (or that lives for ever anyway).
     ///
     /// # Example
     ///
@@ -89,19 +100,13 @@ impl<T: ?Sized> Guard<T> {
     /// let name = cell.load().unwrap().map(|pair| pair.1.as_str());
     /// assert_eq!(&*name, "one");
     /// ```
-    pub fn map<U: ?Sized>(self, part: impl FnOnce(&T) -> &U) -> Guard<U> {
+    pub fn map<U: ?Sized + 'static>(self, part: impl FnOnce(&T) -> &U) -> Guard<U> {
         let object = NonNull::from(part(&self));
         Guard {
             slot: self.slot,
             object,
             _like_a_reference: PhantomData,
         }
-    }
-
-    /// The address of the object.
-    #[must_use]
-    pub fn as_ptr(&self) -> *const T {
-        self.object.as_ptr()
     }
 }
 

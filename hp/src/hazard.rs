@@ -43,8 +43,9 @@ unsafe impl Sync for HazardPointer {}
 pub enum ProtectError<T> {
     /// The source holds another pointer by now; this one.
     Changed(*mut T),
-    /// The address is not a multiple of the type's alignment: a tagged pointer,
-    /// for which there is [`HazardPointer::protect_tagged`].
+    /// The address is not a multiple of the type's alignment (a tagged pointer,
+    /// for which there is [`HazardPointer::protect_tagged`]), or is one of the
+    /// two largest, which no object has.
     Misaligned(*mut T),
 }
 
@@ -130,7 +131,7 @@ impl HazardPointer {
     ///
     /// # Progress
     ///
-    /// Wait-free on the rseq rung, lock-free elsewhere.
+    /// As [`Atomic::load`](crate::Atomic::load).
     ///
     /// [`Domain`]: crate::Domain
     /// [`synchronize`]: crate::synchronize
@@ -177,7 +178,7 @@ impl HazardPointer {
         candidate: *mut T,
         src: &AtomicPtr<T>,
     ) -> Result<*mut T, ProtectError<T>> {
-        if !candidate.is_aligned() {
+        if !candidate.is_aligned() || !(candidate.is_null() || is_address(candidate.addr())) {
             self.reset();
             return Err(ProtectError::Misaligned(candidate));
         }

@@ -36,14 +36,15 @@
 //! # Guarantees
 //!
 //! **Progress.** [`Atomic::load`] and [`HazardPointer::protect`] are wait-free on the
-//! rseq rung and lock-free on the others, where a retry means that the value
-//! changed. Dropping a guard is wait-free. Retiring is lock-free. A reader never
-//! waits for a writer, a writer never for a reader, unless it asks to
-//! ([`synchronize`], [`Unlinked::into_box`]).
+//! rseq rung (but for threads that are not registered, and after 128 interruptions
+//! in a row) and lock-free on the others, where a retry means that the value
+//! changed. Dropping a guard is wait-free, dropping one of several clones and
+//! retiring are lock-free. A reader never waits for a writer, a writer never for
+//! a reader, unless it asks to ([`synchronize`], [`Unlinked::into_box`]).
 //!
 //! **Bound.** In one domain at most (shards + 1 + threads inside retire, reclaim or
-//! drain) × 4096 objects wait, plus those that are protected
-//! ([`Domain::pending_bound`]), also if a reader stalls for ever. Not counted: what
+//! drain) × 4096 objects wait, plus those that the last pass
+//! found protected ([`Domain::pending_bound`]), also if a reader stalls for ever. Not counted: what
 //! running deleters have just retired.
 //!
 //! **Memory.** Nothing on the heap for a thread that never overflowed (and about

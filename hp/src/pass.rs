@@ -9,8 +9,8 @@
 //! A deleter may retire, protect, synchronize and drop guards. It must not
 //! start another pass on its thread: a chain of a million objects would be a
 //! million frames deep. [`Nesting`] marks the thread while deleters run;
-//! retiring then only queues, and the pass that is running looks again when it
-//! is done.
+//! retiring then only queues. A `drain` that is running looks again when it is
+//! done; a pass that a retirement began leaves it to the next one.
 //!
 //! # Counting
 //!

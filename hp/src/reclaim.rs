@@ -20,10 +20,11 @@
 //! # Bound
 //!
 //! A shard is due at `threshold` objects beyond those that its last pass found
-//! protected, and so is the inbox. So at any time, in one domain,
+//! protected; the inbox is due at `threshold`. So at any time, in one domain,
 //!
 //! ```text
-//! pending ≤ (shards + 1 + threads inside retire or reclaim) × MAX_THRESHOLD + protected
+//! pending ≤ (shards + 1 + threads inside retire or reclaim) × MAX_THRESHOLD
+//!           + objects that the last pass over their shard found protected
 //! ```
 //!
 //! plus what running deleters have just retired.
@@ -292,6 +293,7 @@ impl Core {
             slots,
             objects: Vec::new(),
             held: Vec::new(),
+            kept: 0,
             joined: self.flight.join(),
         }
     }
@@ -317,10 +319,13 @@ impl Core {
     }
 
     /// Puts objects where a later pass finds them.
-    fn put_back(&self, objects: &mut Vec<Retired>, held: &mut Vec<usize>) {
+    ///
+    /// `kept` of them were looked at and must stay; the shard is due that much
+    /// later. (What comes back unseen does not put it off.)
+    fn put_back(&self, objects: &mut Vec<Retired>, held: &mut Vec<usize>, kept: usize) {
         for shard in self.shards_near() {
             if let Some(mut list) = shard.try_lock() {
-                list.due = objects.len() + self.threshold();
+                list.due = kept + self.threshold();
                 if list.objects.is_empty() {
                     core::mem::swap(&mut list.objects, objects);
                 } else {
@@ -428,7 +433,7 @@ impl Core {
         if into.len() < budget {
             self.take_inbox(into);
             if into.len() > budget {
-                self.put_back(&mut into.split_off(budget), &mut Vec::new());
+                self.put_back(&mut into.split_off(budget), &mut Vec::new(), 0);
             }
         }
     }
@@ -450,7 +455,7 @@ impl Core {
 
     /// Frees all that was retired before the call, except what is protected.
     /// Returns how many objects this thread freed. Does nothing inside a
-    /// deleter: the pass that runs it looks again afterwards.
+    /// deleter: a drain that runs it looks again afterwards.
     pub(crate) fn drain(&self, slots: &Slots) -> Result<usize, BarrierLost> {
         let mut freed = 0;
         if crate::thread::nesting().inside {
@@ -490,8 +495,16 @@ impl Core {
             // Relaxed: a statistic.
             self.posted
                 .fetch_add(objects.len() as u64, Ordering::Relaxed);
-            self.put_back(&mut objects, &mut Vec::new());
+            self.put_back(&mut objects, &mut Vec::new(), 0);
         }
+    }
+
+    /// For models: a pass that has taken its objects and goes on later.
+    #[cfg(loom)]
+    pub(crate) fn begin<'a>(&'a self, slots: &'a Slots) -> Batch<'a> {
+        let mut batch = self.batch(slots);
+        self.take(&mut batch.objects, usize::MAX);
+        batch
     }
 
     /// For models: the one shard.
@@ -525,11 +538,13 @@ impl Core {
 
 /// Objects that a pass has taken. Whatever is left goes back when this is
 /// dropped, also while a deleter's panic unwinds.
-struct Batch<'a> {
+pub(crate) struct Batch<'a> {
     core: &'a Core,
     slots: &'a Slots,
     objects: Vec<Retired>,
     held: Vec<usize>,
+    /// Objects that were looked at and stay.
+    kept: usize,
     joined: crate::pass::Joined<'a>,
 }
 
@@ -537,6 +552,13 @@ struct Batch<'a> {
 const LINEAR: usize = 8;
 
 impl Batch<'_> {
+    /// For models: the rest of a pass.
+    #[cfg(loom)]
+    pub(crate) fn go_on(mut self) -> usize {
+        let mut inside = Inside::enter().expect("not inside a pass");
+        self.pass(&mut inside).expect("a barrier")
+    }
+
     /// Frees what is in no slot. Returns how many.
     fn pass(&mut self, _inside: &mut Inside) -> Result<usize, BarrierLost> {
         debug_assert!(ptr::eq(self.joined.flight(), &raw const self.core.flight));
@@ -545,7 +567,10 @@ impl Batch<'_> {
         }
         #[cfg(not(loom))]
         let start = std::time::Instant::now();
-        self.barrier()?;
+        if let Err(lost) = self.barrier() {
+            self.kept = self.objects.len();
+            return Err(lost);
+        }
         // Release: pairs with the Acquire in `counters`.
         self.core.scans.fetch_add(1, Ordering::Release);
         self.held.clear();
@@ -580,7 +605,9 @@ impl Batch<'_> {
             } else {
                 self.held.binary_search(&address).is_ok()
             };
-            if !protected {
+            if protected {
+                self.kept += 1;
+            } else {
                 // Taken out first, as above.
                 let object = self.objects.swap_remove(index);
                 freed.count += 1;
@@ -602,7 +629,8 @@ impl Batch<'_> {
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        self.core.put_back(&mut self.objects, &mut self.held);
+        self.core
+            .put_back(&mut self.objects, &mut self.held, self.kept);
     }
 }
 

@@ -7,16 +7,20 @@
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(not(loom))]
-static GENERATION: AtomicUsize = AtomicUsize::new(1);
+static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
-/// The generation of this process: 1, and one more in each forked descendant.
-/// Never 0.
+/// The generation of this process: 1, and more in each forked descendant.
+/// Never 0. The first call arms the counter, so that every word that holds a
+/// generation is one that a child will know as its parent's.
 #[cfg(not(loom))]
 #[inline]
 #[must_use]
 pub fn generation() -> usize {
-    // Relaxed: changes only in a child that has one thread.
-    GENERATION.load(Ordering::Relaxed)
+    // Relaxed: changes once, and then only in a child that has one thread.
+    match GENERATION.load(Ordering::Relaxed) {
+        0 => arm(),
+        generation => generation,
+    }
 }
 
 /// The generation of this process under loom, where nothing forks.
@@ -26,25 +30,30 @@ pub fn generation() -> usize {
     1
 }
 
-/// Arms the counter, once. Called when the rung is decided.
+/// Registers the handler, then opens the counter. Threads that come here at
+/// once each register one: a child then counts several up, which is as good.
 #[cfg(not(loom))]
-pub(crate) fn install() {
+#[cold]
+fn arm() -> usize {
     #[cfg(all(unix, not(miri)))]
     {
-        static INSTALLED: AtomicUsize = AtomicUsize::new(0);
         extern "C" fn child() {
             // Relaxed: the child has one thread.
             GENERATION.fetch_add(1, Ordering::Relaxed);
         }
-        // Relaxed: only the exchange's atomicity matters, nothing is published.
-        if INSTALLED.swap(1, Ordering::Relaxed) == 0 {
-            // SAFETY: the handler only increments an atomic, which is
-            // async-signal-safe; it lives as long as the image, which stays
-            // mapped (glibc drops handlers of unloaded images).
-            unsafe {
-                libc::pthread_atfork(None, None, Some(child));
-            }
+        // SAFETY: the handler only increments an atomic, which is
+        // async-signal-safe; it lives as long as the image, which stays mapped
+        // (glibc drops handlers of unloaded images).
+        unsafe {
+            libc::pthread_atfork(None, None, Some(child));
         }
+    }
+    // Relaxed: the handler is registered in this thread's past, which is all
+    // that a fork by this thread needs; a fork by another thread that has seen
+    // no generation concerns no word that holds one.
+    match GENERATION.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => 1,
+        Err(generation) => generation,
     }
 }
 

@@ -62,11 +62,12 @@ fn ages_with_churn_and_migration() {
     }
 }
 
-/// The same with lines by CPU number, where a migration changes the line.
+/// The same with lines by concurrency id, as on machines with very many CPUs
+/// (where the kernel has them).
 #[test]
-fn ages_with_lines_by_cpu_number() {
+fn ages_with_lines_by_concurrency_id() {
     check(child(
-        &[("HP_INDEX", "cpu_id")],
+        &[("HP_INDEX", "mm_cid")],
         &[
             "readers=6",
             "ms=2000",

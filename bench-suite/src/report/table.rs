@@ -38,10 +38,10 @@ pub(crate) fn render(records: &[Record], workload: Workload) -> String {
 fn meaning(workload: Workload) -> &'static str {
     match workload {
         Workload::Read => {
-            "protect + dereference + release; rates over all threads, ns of CPU per pair; more is better; x hp: rate against that of hp"
+            "protect + dereference + release; rates over all threads, ns per pair (wall time x busy CPUs / operations); more is better; x hp: rate against that of hp"
         }
         Workload::Write => {
-            "allocate + swap + retire; rates over all threads, ns of CPU per write; more is better; x hp: rate against that of hp"
+            "allocate + swap + retire; rates over all threads, ns per write (wall time x busy CPUs / operations); more is better; x hp: rate against that of hp"
         }
         Workload::Scan => {
             "time of one reclaim pass beside idle threads; less is better; growth: against the fewest threads"

@@ -119,7 +119,7 @@ fn held_slots_stay_held() {
 
 #[test]
 fn held_slots_stay_held_with_a_scan() {
-    TAKEN_OVER.check();
+    TAKEN_OVER.search(2);
 }
 
 static TWO: Model<S> = Model {

@@ -146,5 +146,5 @@ static WITH_RETIRER: Model<S> = Model {
 
 #[test]
 fn with_a_retirer() {
-    WITH_RETIRER.check();
+    WITH_RETIRER.search(3);
 }

@@ -89,3 +89,16 @@ impl<F: FnMut() + Send> Drop for OnDrop<F> {
 pub(crate) const fn rounds(full: usize, miri: usize) -> usize {
     if cfg!(miri) { miri } else { full }
 }
+
+/// Drains the global domain until `done`. One drain is enough for what this
+/// thread's passes reclaim; here another test's pass may run the deleters, and
+/// what those retire is then not this drain's business.
+pub(crate) fn drain_global_until(done: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        Domain::global().drain();
+        if done() {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}

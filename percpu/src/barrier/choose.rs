@@ -43,7 +43,7 @@ pub(crate) fn decision() -> Decision {
 /// the winner's rung.
 #[cold]
 pub(super) fn decide() -> Rung {
-    crate::fork::install();
+    let _ = crate::fork::generation();
     let (mine, enable) = ask();
     match RUNG.settle(mine.rung) {
         Ok(()) => {
@@ -53,13 +53,8 @@ pub(super) fn decide() -> Rung {
             enable();
             rung
         }
-        Err(theirs) => {
-            // Same answer: what the winner will switch on is what we found.
-            if theirs == mine.rung {
-                enable();
-            }
-            theirs
-        }
+        // The winner switches on what it found; until then sections miss.
+        Err(theirs) => theirs,
     }
 }
 

@@ -124,8 +124,8 @@ pub unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> Claimed
 
 /// As [`claim_and_load`] for the words from 1 to 7 of the line, first free one
 /// first. When nothing was claimed and the source was not null, `value` is
-/// [`ALL_TAKEN`] if that is the reason. Never inlined code's business: a leaf
-/// for the path that follows a miss of [`claim_and_load`].
+/// [`ALL_TAKEN`] if that is the reason, and another value if the line is
+/// inactive, the thread not registered, or the section was interrupted.
 ///
 /// # Safety
 ///

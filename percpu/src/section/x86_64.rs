@@ -15,6 +15,12 @@
 //! abort:  (behind the signature) report Restarted
 //! ```
 //!
+//! The inlined claim by `cpu_id` tests less: a thread that is not registered has
+//! `cpu_id` -1 or -2, which leads to one of two lines in front of the table that
+//! are never free; and neither inlined claim compares the index with the
+//! table's end, because the table has a line for every CPU that Linux on x86-64
+//! supports (8192), and the rung is not chosen on a machine with more.
+//!
 //! `rseq_cs` stays armed after a section; the kernel clears it when it next
 //! looks and finds the instruction pointer outside. The descriptor must
 //! therefore stay mapped: `rung` pins the image that holds this code.
@@ -279,6 +285,8 @@ pub(super) unsafe fn claim_rest_and_load(lines: *const Line, src: &AtomicPtr<()>
             "mov {slot:e}, dword ptr fs:[{idx}]",
             "shl {slot}, 7",
             "add {slot}, {lines}",
+            "cmp qword ptr [{slot}], 0",
+            "je 66f",
             "lea {value}, [{slot} + 64]",
             "88:",
             "add {slot}, 8",

@@ -73,21 +73,94 @@ impl<S: 'static> Model<S> {
     /// If a role panics in one of them, or the environment limits loom (which
     /// then stops early and reports success).
     pub fn check(&'static self) {
-        run(
-            self.name, self.rung, self.plans, self.setup, self.roles, self.after,
-        );
+        self.run(self.rung, self.plans, None);
     }
 
     /// [`check`](Self::check) on another rung and with other plans.
     pub fn check_with(&'static self, rung: Rung, plans: &'static [Plan]) {
-        run(self.name, rung, plans, self.setup, self.roles, self.after);
+        self.run(rung, plans, None);
     }
 
     /// [`check`](Self::check) on the rungs without sections.
     pub fn check_portable(&'static self) {
         for rung in [Rung::Membarrier, Rung::Fence] {
-            self.check_with(rung, self.plans);
+            self.run(rung, self.plans, None);
         }
+    }
+
+    /// [`check`](Self::check) for a program that is too large: only executions
+    /// with at most `bound` preemptions. A search, no exhaustion; says so.
+    pub fn search(&'static self, bound: usize) {
+        self.run(self.rung, self.plans, Some(bound));
+    }
+
+    fn run(&'static self, rung: Rung, plans: &'static [Plan], bound: Option<usize>) {
+        assert_unlimited();
+        assert_eq!(
+            plans.len(),
+            self.roles.len(),
+            "{}: one plan for each role",
+            self.name
+        );
+        let started = Instant::now();
+        let iterations = Arc::new(Mutex::new(0));
+        let orders = permutations(self.roles.len());
+        for order in &orders {
+            let _running = Running {
+                name: self.name,
+                rung,
+                plans,
+                order,
+                iterations: &iterations,
+            };
+            let (count, order) = (Arc::clone(&iterations), order.clone());
+            let mut builder = loom::model::Builder::new();
+            builder.preemption_bound = bound;
+            builder.check(move || {
+                *count.lock().unwrap() += 1;
+                self.once(rung, plans, &order);
+            });
+        }
+        let iterations = *iterations.lock().unwrap();
+        println!(
+            "{:<46} {rung:<10} {:>2} orders {iterations:>7} iterations {:>6.2} s  {}{}",
+            self.name,
+            orders.len(),
+            started.elapsed().as_secs_f32(),
+            if rung == Rung::Rseq {
+                describe(plans)
+            } else {
+                String::new()
+            },
+            bound.map_or(String::new(), |n| format!("AT MOST {n} PREEMPTIONS")),
+        );
+    }
+
+    /// One execution. `order[0]` runs here, the others are spawned in order.
+    fn once(&'static self, rung: Rung, plans: &'static [Plan], order: &[usize]) {
+        let world = World::new(rung, self.roles.len());
+        world.enter(0, CPU0);
+        let shared = Arc::new(Shared {
+            state: (self.setup)(),
+            world,
+        });
+        let start = |role: usize| {
+            let shared = Arc::clone(&shared);
+            move || {
+                shared.world.enter(role, plans[role]);
+                self.roles[role](&shared.state);
+            }
+        };
+        let spawned: Vec<_> = order[1..]
+            .iter()
+            .map(|&role| loom::thread::spawn(start(role)))
+            .collect();
+        start(order[0])();
+        for thread in spawned {
+            thread.join().unwrap();
+        }
+        shared.world.enter(0, CPU0);
+        (self.after)(&shared.state);
     }
 }
 
@@ -99,69 +172,6 @@ pub fn assert_unlimited() {
             "{name} is set: loom would stop early and report success"
         );
     }
-}
-
-fn run<S: 'static>(
-    name: &'static str,
-    rung: Rung,
-    plans: &'static [Plan],
-    setup: fn() -> S,
-    roles: &'static [fn(&S)],
-    after: fn(&S),
-) {
-    assert_unlimited();
-    assert_eq!(plans.len(), roles.len(), "{name}: one plan for each role");
-    let started = Instant::now();
-    let iterations = Arc::new(Mutex::new(0));
-    let orders = permutations(roles.len());
-    for order in &orders {
-        let _running = Running {
-            name,
-            rung,
-            plans,
-            order,
-            iterations: &iterations,
-        };
-        let (count, order) = (Arc::clone(&iterations), order.clone());
-        loom::model::Builder::new().check(move || {
-            *count.lock().unwrap() += 1;
-            let world = World::new(rung, roles.len());
-            world.enter(0, CPU0);
-            let shared = Arc::new(Shared {
-                state: setup(),
-                world,
-            });
-            let start = |role: usize| {
-                let shared = Arc::clone(&shared);
-                move || {
-                    shared.world.enter(role, plans[role]);
-                    roles[role](&shared.state);
-                }
-            };
-            // `order[0]` runs here, the others in the order of their spawning.
-            let spawned: Vec<_> = order[1..]
-                .iter()
-                .map(|&role| loom::thread::spawn(start(role)))
-                .collect();
-            start(order[0])();
-            for thread in spawned {
-                thread.join().unwrap();
-            }
-            shared.world.enter(0, CPU0);
-            after(&shared.state);
-        });
-    }
-    println!(
-        "{name:<44} {rung:<10} {:>2} orders {:>8} iterations {:>7.2} s  {}",
-        orders.len(),
-        iterations.lock().unwrap(),
-        started.elapsed().as_secs_f32(),
-        if rung == Rung::Rseq {
-            describe(plans)
-        } else {
-            String::new()
-        }
-    );
 }
 
 fn describe(plans: &[Plan]) -> String {

@@ -209,9 +209,17 @@ mod linux {
     /// retiring decides nothing, and drains in the child.
     fn fork_early() {
         let domain = Domain::manual();
+        let empty = Domain::manual();
         let stop = AtomicBool::new(false);
         let (forks, mut hung) = (20, 0);
         thread::scope(|scope| {
+            // Draining what is empty decides nothing, but takes words that
+            // hold the process's generation.
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    empty.drain();
+                }
+            });
             for _ in 0..4 {
                 scope.spawn(|| {
                     for n in 1..300_000 {
@@ -231,6 +239,7 @@ mod linux {
                     if pid == 0 {
                         machine::deadline(20);
                         domain.drain();
+                        empty.drain();
                         // SAFETY: ends the child at once.
                         unsafe { libc::_exit(0) };
                     }

@@ -1,0 +1,773 @@
+#!/usr/bin/env python3
+"""Weakens the code one line at a time and expects the loom models to notice.
+
+A model that no mutant can break proves nothing, and an ordering that no model
+needs is either superfluous or out of loom's sight. So every Release, Acquire,
+AcqRel and SeqCst of the code stands in one of two tables: MUTANTS (weakened,
+and some model must fail) or UNKILLABLE (with the reason). A site in neither
+fails the run, as does a snippet that the code no longer contains.
+
+    ci/mutants.py               all mutants
+    ci/mutants.py clear l6      those whose name or models contain a word
+    ci/mutants.py --sites       only the completeness check
+    ci/mutants.py --survivors   runs the UNKILLABLE ones that can be run, and
+                                reports any that a model does kill by now
+    ci/mutants.py --jobs N      N at a time (default: one for each CPU, at most 4)
+
+Verdicts: `killed` (a model failed), `hung` (it ran into the time limit or
+loom's limit of steps; counts only where the table says so), `SURVIVED`,
+`BROKEN` (did not compile). Works on a copy in a temporary directory; the
+target directories are kept between mutants.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CRATES = ("percpu", "hp")
+LIMIT = 60  # seconds for the models of one mutant
+
+REL, ACQ, AR, RLX = (
+    "Ordering::Release",
+    "Ordering::Acquire",
+    "Ordering::AcqRel",
+    "Ordering::Relaxed",
+)
+
+
+@dataclass
+class Mutant:
+    name: str
+    file: str
+    edits: list  # of (old, new)
+    models: str  # test name filters, space separated, each prefixed by its crate
+    why: str = ""
+    hang: bool = False  # a hang is the expected way to notice
+
+
+@dataclass
+class Unkillable:
+    file: str
+    old: str
+    token: str  # what in `old` is not covered
+    why: str
+    new: str = None  # the weakened snippet, where there is one to run
+    models: str = ""
+
+
+MUTANTS = []
+UNKILLABLE = []
+
+
+def weaken(name, file, old, token, to, models, why=""):
+    """One ordering made weaker."""
+    assert old.count(token) == 1, f"{name}: {token} is not once in the snippet"
+    MUTANTS.append(Mutant(name, file, [(old, old.replace(token, to))], models, why))
+
+
+def change(name, file, edits, models, why="", hang=False):
+    """A step dropped or swapped."""
+    MUTANTS.append(Mutant(name, file, edits, models, why, hang))
+
+
+def unkillable(file, old, token, why, to=None, models=""):
+    assert old.count(token) == 1, f"{file}: {token} is not once in {old!r}"
+    new = old.replace(token, to) if to else None
+    UNKILLABLE.append(Unkillable(file, old, token, why, new, models))
+
+
+# ---------------------------------------------------------------- percpu
+
+F = "percpu/src/line.rs"
+weaken(
+    "line: open Relaxed", F,
+    "word.compare_exchange(INACTIVE, open, Ordering::Release, Ordering::Relaxed)",
+    REL, RLX, "percpu:l3",
+    "a claim in a line that another thread opened is not covered by the announcement",
+)
+change(
+    "line: announce after open", F,
+    [
+        ("        self.active.insert(index);\n        for word in", "        for word in"),
+        (
+            "let _ = word.compare_exchange(INACTIVE, open, Ordering::Release, Ordering::Relaxed);\n        }",
+            "let _ = word.compare_exchange(INACTIVE, open, Ordering::Release, Ordering::Relaxed);\n        }\n        self.active.insert(index);",
+        ),
+    ],
+    "percpu:l3",
+)
+BARRIER = (
+    "belt and braces: an announcement (or a count) comes before the claim that it covers, by program order "
+    "or through the opened word, and the barriers order everything before the claim before the scan"
+)
+unkillable(F, "fetch_or(bit, Ordering::AcqRel)", AR, BARRIER, RLX, "percpu:l3")
+unkillable(F, "fetch_max(word + 1, Ordering::Release)", REL, BARRIER, RLX, "percpu:l3")
+unkillable(F, "self.len.load(Ordering::Acquire)", ACQ, BARRIER, RLX, "percpu:l3")
+unkillable(F, "self.bits[word].load(Ordering::Acquire)", ACQ, BARRIER, RLX, "percpu:l3")
+
+F = "percpu/src/barrier/choice.rs"
+weaken(
+    "choice: get Relaxed", F, "Rung::from_u8(self.0.load(Ordering::Acquire))",
+    ACQ, RLX, "percpu:l9", "a rung is used before its registration",
+)
+weaken(
+    "choice: decide without Release", F,
+    "compare_exchange(0, mine as u8, Ordering::AcqRel, Ordering::Acquire)",
+    AR, ACQ, "percpu:l9",
+)
+weaken(
+    "choice: losing decider Relaxed", F,
+    "mine as u8, Ordering::AcqRel, Ordering::Acquire)",
+    ACQ, RLX, "percpu:l9",
+)
+change(
+    "choice: look, then store", F,
+    [(
+        """        match self
+            .0
+            .compare_exchange(0, mine as u8, Ordering::AcqRel, Ordering::Acquire)
+        {""",
+        """        let seen = self.0.load(Ordering::Acquire);
+        if seen == 0 {
+            self.0.store(mine as u8, Ordering::Release);
+        }
+        match if seen == 0 { Ok(seen) } else { Err(seen) } {""",
+    )],
+    "percpu:l9", "two rungs in one process",
+)
+unkillable(
+    F, "compare_exchange(0, mine as u8, Ordering::AcqRel", AR,
+    "its Acquire half: a successful exchange reads the initial value, which nobody released",
+    REL, "percpu:l9",
+)
+
+F = "percpu/src/barrier/fence.rs"
+weaken("fence: light AcqRel", F, "pub(crate) fn light() {\n    fence(Ordering::SeqCst);",
+       "Ordering::SeqCst", AR, "hp:l1")
+weaken("fence: heavy AcqRel", F, "pub(crate) fn heavy() {\n    fence(Ordering::SeqCst);",
+       "Ordering::SeqCst", AR, "hp:l1")
+
+F = "percpu/src/section/sim.rs"
+FIND = "let now = word.load(Ordering::Acquire);"
+weaken("section: test of a word Relaxed", F, FIND, ACQ, RLX, "hp:l2 percpu:sections",
+       "the claim does not hand on what the last owner released")
+SEARCH = "        let value = src.load(Ordering::Acquire);\n        if value.addr() & mask == 0 {"
+weaken("section: search_and_load source Relaxed", F, SEARCH, ACQ, RLX, "hp:l14 percpu:sections")
+weaken("section: search_and_load commit Relaxed", F,
+       "        word.store(value.addr() & mask, Ordering::Release);", REL, RLX, "hp:l2 percpu:sections")
+INTO = "        let value = src.load(Ordering::Acquire);\n        if value.addr() & mask != 0 {"
+weaken("section: load_into source Relaxed", F, INTO, ACQ, RLX, "hp:l14 percpu:sections")
+weaken("section: load_into commit Relaxed", F,
+       "            slot.store(value.addr() & mask, Ordering::Release);", REL, RLX, "hp:l2 percpu:sections")
+weaken("section: claim commit Relaxed", F, "        word.store(value, Ordering::Release);",
+       REL, RLX, "percpu:sections")
+weaken("section: load_and_add source Relaxed", F, "let index = src.load(Ordering::Acquire);",
+       ACQ, RLX, "percpu:sections")
+ADD = """.ok_or(Miss::Mismatch)?;
+        // Relaxed, Release: only sections on this CPU change the word.
+        let old = word.load(Ordering::Relaxed);
+        word.store(old.wrapping_add(n), Ordering::Release);"""
+weaken("section: load_and_add commit Relaxed", F, ADD, REL, RLX, "percpu:sections")
+weaken("section: check_and_add flag Relaxed", F,
+       "if flag.load(Ordering::Acquire) != expected {", ACQ, RLX, "percpu:sections")
+ADD = """        // Relaxed, Release: as in `load_and_add`.
+        let old = word.load(Ordering::Relaxed);
+        word.store(old.wrapping_add(n), Ordering::Release);"""
+weaken("section: check_and_add commit Relaxed", F, ADD, REL, RLX, "percpu:sections")
+change(
+    "section: claim by exchange", F,
+    [(
+        "        word.store(value.addr() & mask, Ordering::Release);",
+        "        let _ = word.compare_exchange(FREE, value.addr() & mask, Ordering::Relaxed, Ordering::Relaxed);",
+    ), (FIND, FIND.replace(ACQ, RLX))],
+    "percpu:sections",
+    "only shows that the commit's Release is needed for other reasons too: the exchange would carry the last release",
+)
+change(
+    "section: two on one CPU mix", "percpu/src/sim.rs",
+    [("    let _running = world.cpus[step.cpu].lock().unwrap();\n    body(step.cpu)",
+      "    drop(world.cpus[step.cpu].lock().unwrap());\n    body(step.cpu)")],
+    "percpu:machine",
+)
+SIM = "the simulated machine, not the product; `models::machine` pins what it orders and what it leaves open"
+F = "percpu/src/sim.rs"
+unkillable(F, "world.mail[here.me].fetch_add(1, Ordering::AcqRel);", AR, SIM)
+unkillable(F, "mail.fetch_add(1, Ordering::Release);", REL, SIM)
+unkillable(F, "    fence(Ordering::Acquire);\n", ACQ, SIM)
+unkillable(F, "    fence(Ordering::SeqCst);\n    for (n, mail)", "Ordering::SeqCst", SIM)
+unkillable(F, "    fence(Ordering::Acquire);\n    fence(Ordering::SeqCst);\n    Ok(())", "Ordering::SeqCst", SIM)
+change("machine: heavy publishes nothing", F,
+       [("mail.fetch_add(1, Ordering::Release);", "let _ = mail;")], "percpu:machine")
+change("machine: heavy passes sections over", F,
+       [("if world.rung == Rung::Rseq {\n        for cpu", "if false {\n        for cpu")], "percpu:machine")
+
+unkillable("percpu/src/sync.rs", "if order == Ordering::SeqCst {", "Ordering::SeqCst", "a comparison, not an access")
+
+KERNEL = "beside a system call that loom does not have; the call is the barrier"
+for where in ("rseq", "membarrier"):
+    F = f"percpu/src/barrier/{where}.rs"
+    unkillable(F, "    fence(Ordering::SeqCst);\n    linux::expedited", "Ordering::SeqCst", KERNEL)
+    unkillable(F, "    fence(Ordering::SeqCst);\n    Ok(())", "Ordering::SeqCst", KERNEL)
+unkillable("percpu/src/barrier/mod.rs", "compiler_fence(Ordering::SeqCst);", "Ordering::SeqCst",
+           "loom reorders nothing by compiling")
+F = "percpu/src/barrier/choose.rs"
+RECORD = "the record of the decision, for people; reads the environment and the kernel, so it is not built under loom (Miri runs it)"
+unkillable(F, "DECISION.load(Ordering::Acquire)", ACQ, RECORD)
+unkillable(F, "Box::into_raw(Box::new(mine)), Ordering::Release)", REL, RECORD)
+F = "percpu/src/section/x86_64.rs"
+ASM = "beside the assembly, which loom cannot run; plain moves on the only machine that has it"
+unkillable(F, "AREA.offset.store(offset, Ordering::Release);", REL, ASM)
+unkillable(F, "AREA.by_cpu.store(offset, Ordering::Release);", REL, ASM)
+unkillable(F, "AREA.offset.load(Ordering::Acquire);", ACQ, ASM)
+unkillable(F, "AREA.by_cpu.load(Ordering::Acquire);", ACQ, ASM)
+
+# -------------------------------------------------------------- hp: slots
+
+F = "hp/src/slot.rs"
+weaken("slot: Clear Relaxed", F, "self.word().store(FREE, Ordering::Release);", REL, RLX, "hp:l1 hp:l2 hp:l5")
+
+F = "hp/src/slots.rs"
+SCAN_LINES = """                let word = slot.load(Ordering::Acquire);
+                if is_address(word) {
+                    f("""
+weaken("scan: line slot Relaxed", F, SCAN_LINES, ACQ, RLX, "hp:l1 hp:l5")
+RECORDS = """        let mut index = 0;
+        self.overflow.for_each_protected(|slot, word| {
+            f(Place { cpu: None, index }, slot, word);
+            index += 1;
+        });
+"""
+change(
+    "scan: records before lines", F,
+    [
+        (RECORDS, ""),
+        ("        self.lines.for_each_active(|cpu, line| {",
+         RECORDS + "        self.lines.for_each_active(|cpu, line| {"),
+    ],
+    "hp:l5", "a guard that moves out is passed over twice",
+)
+change("scan: no records", F, [(RECORDS, "")], "hp:l1")
+MOVE = """            let new = self.hold(thread, slot.word().load(Ordering::Relaxed));
+            core::mem::replace(slot, new).release();"""
+change(
+    "move: clear before set", F,
+    [(MOVE, """            let word = slot.word().load(Ordering::Relaxed);
+            slot.word().store(FREE, Ordering::Release);
+            *slot = self.hold(thread, word);""")],
+    "hp:l5",
+)
+change(
+    "clone: shares a line slot", F,
+    [("            self.hold(thread, slot.word().load(Ordering::Relaxed))\n",
+      "            let _ = thread;\n            SlotRef::percpu(NonNull::from(slot.word()))\n")],
+    "hp:l5", "the first of two clones frees the slot",
+)
+
+# ----------------------------------------------------------- hp: overflow
+
+F = "hp/src/overflow.rs"
+weaken("overflow: Clear Relaxed", F, "    slot.store(FREE, Ordering::Release);\n}", REL, RLX, "hp:l1 hp:l2")
+weaken("overflow: own free slot Relaxed", F,
+       ".position(|slot| slot.load(Ordering::Acquire) == FREE)", ACQ, RLX, "hp:l2")
+weaken("overflow: hold publishes Relaxed", F,
+       "empty.slot.word().store(word, Ordering::Release);", REL, RLX, "hp:l2")
+weaken("overflow: leave Relaxed", F,
+       "(*record).owner.store(UNOWNED, Ordering::Release)", REL, RLX, "hp:l4",
+       "the next owner does not see which slots are held")
+weaken("overflow: take record Relaxed", F,
+       "compare_exchange(UNOWNED, OWNED, Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, "hp:l4")
+weaken("overflow: Link Relaxed", F,
+       "                record.as_ptr(),\n                Ordering::Release,", REL, RLX, "hp:l3")
+weaken("overflow: list head Relaxed", F, "self.head.load(Ordering::Acquire)", ACQ, RLX, "hp:l3")
+weaken("overflow: shared slot Relaxed", F,
+       "compare_exchange(now, RESERVED, Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, "hp:l2")
+weaken("scan: overflow slot Relaxed", F,
+       "                let word = slot.load(Ordering::Acquire);", ACQ, RLX, "hp:l1")
+unkillable(F, "pool_used.fetch_max(n + 1, Ordering::Release)", REL, BARRIER, RLX, "hp:l3")
+unkillable(F, "self.pool_used.load(Ordering::Acquire)", ACQ, BARRIER, RLX, "hp:l3")
+change("overflow: pool counted after publishing nothing", F,
+       [("                self.pool_used.fetch_max(n + 1, Ordering::Release);\n", "                let _ = n;\n")],
+       "hp:l3", "the scan does not know that the pool is in use")
+change("overflow: a taken record may be taken", F,
+       [("""                && record
+                    .owner
+                    .compare_exchange(UNOWNED, OWNED, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+""", """                && {
+                    record.owner.store(OWNED, Ordering::Release);
+                    true
+                }
+""")], "hp:l4")
+change("overflow: a shared slot by look and store", F,
+       [("""                    && slot
+                        .compare_exchange(now, RESERVED, Ordering::Acquire, Ordering::Relaxed)
+                        .is_ok())
+""", """                    && {
+                        slot.store(RESERVED, Ordering::Release);
+                        true
+                    })
+""")], "hp:l3")
+change("overflow: link by load and store", F,
+       [("""            match self.head.compare_exchange_weak(
+                head,
+                record.as_ptr(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {""", """            self.head.store(record.as_ptr(), Ordering::Release);
+            match Ok::<_, *mut Record>(head) {""")], "hp:l3")
+
+COUNT = "    let mut count = extra.load(Ordering::Acquire);"
+weaken("clones: count Relaxed", F, COUNT, ACQ, RLX, "hp:l5")
+CAS = "extra.compare_exchange(count, count - 1, Ordering::AcqRel, Ordering::Acquire)"
+weaken("clones: leave without Release", F, CAS, AR, ACQ, "hp:l5")
+weaken("clones: last one Relaxed", F, CAS, ACQ, RLX, "hp:l5")
+unkillable(
+    F, "extra.compare_exchange(count, count - 1, Ordering::AcqRel", AR,
+    "its Acquire half: clones leave by exchanges only, so the last one's load acquires all of them through the release sequence",
+    REL, "hp:l5",
+)
+change(
+    "clones: slot freed before the count", F,
+    [
+        ("    let mut count = extra.load(Ordering::Acquire);",
+         "    let mut count = extra.load(Ordering::Acquire);\n    slot.store(FREE, Ordering::Release);"),
+        ("    slot.store(FREE, Ordering::Release);\n}", "}"),
+    ],
+    "hp:l5",
+)
+change("clones: not counted", F,
+       [("        let old = self.extra[index].fetch_add(1, Ordering::Relaxed);",
+         "        let old = self.extra[index].load(Ordering::Relaxed);")], "hp:l5")
+
+weaken("fill: Clear of a held slot Relaxed", F,
+       "            slot.store(idle, Ordering::Release);\n            Err(value)", REL, RLX, "hp:l2")
+weaken("recheck: Clear Relaxed", F,
+       "            slot.store(idle, Ordering::Release);\n            return Err(guess);", REL, RLX, "hp:l2")
+PUBLISH = "        slot.store(guess.addr() & mask, Ordering::Release);\n"
+LIGHT = "        percpu::barrier::light_on(rung);\n"
+weaken("recheck: Publish Relaxed", F, PUBLISH, REL, RLX, "hp:l2")
+RECHECK = "        let value = src.load(Ordering::Acquire);\n        if let Some(object)"
+weaken("recheck: second load Relaxed", F, RECHECK, ACQ, RLX, "hp:l14")
+change("recheck: no light barrier", F, [(LIGHT, "        let _ = rung;\n")], "hp:l1")
+change("recheck: light barrier before Publish", F, [(PUBLISH + LIGHT, LIGHT + PUBLISH)], "hp:l1")
+change("recheck: none", F, [("            && ptr_eq(guess, value)\n", "            && (ptr_eq(guess, value) || true)\n")],
+       "hp:l1", "uses the second value under the first one's slot")
+COMPILER = "loom reorders nothing by compiling; for a signal handler on the same thread"
+CF = "            compiler_fence(Ordering::SeqCst);\n            if let Some(slot)"
+unkillable(F, CF, "Ordering::SeqCst", COMPILER)
+CF = "                compiler_fence(Ordering::SeqCst);\n                thread.busy.set(false);"
+unkillable(F, CF, "Ordering::SeqCst", COMPILER)
+CF = "    thread.busy.set(true);\n    compiler_fence(Ordering::SeqCst);"
+unkillable(F, CF, "Ordering::SeqCst", COMPILER)
+CF = "    compiler_fence(Ordering::SeqCst);\n    thread.busy.set(false);\n    answer"
+unkillable(F, CF, "Ordering::SeqCst", COMPILER)
+
+F = "hp/src/unlink.rs"
+SWAP = "src.swap(new, Ordering::AcqRel)"
+weaken("unlink: without Release", F, SWAP, AR, ACQ, "hp:l14", "the new object is not published")
+change("unlink: without Acquire", F, [(SWAP, SWAP.replace(AR, REL))], "hp:l14",
+       "the old object's publication is not taken")
+XCHG = "src.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Relaxed)"
+weaken("unlink_if: without Release", F, XCHG, AR, ACQ, "hp:l14")
+change("unlink_if: without Acquire", F, [(XCHG, XCHG.replace(AR, REL))], "hp:l14")
+
+# ------------------------------------------------------------ hp: retiring
+
+F = "hp/src/shard.rs"
+LOCK = "compare_exchange(0, generation(), Ordering::Acquire, Ordering::Relaxed)"
+weaken("shard: lock Relaxed", F, LOCK, ACQ, RLX, "hp:l6")
+weaken("shard: unlock Relaxed", F, "self.shard.lock.store(0, Ordering::Release);", REL, RLX, "hp:l6")
+change("shard: a failed attempt unlocks", F,
+       [("        .then(|| Locked { shard: self })", "        .then_some(Locked { shard: self })")], "hp:l6",
+       "the guard is made, and dropped, before the test")
+change("shard: lock by look and store", F,
+       [("                ." + LOCK + "\n                .is_ok())",
+         "                .load(Ordering::Acquire)\n                == 0\n            && {\n                self.lock.store(generation(), Ordering::Release);\n                true\n            })")],
+       "hp:l6")
+
+F = "hp/src/reclaim.rs"
+POST = "                parcel,\n                Ordering::Release,"
+weaken("inbox: post Relaxed", F, POST, REL, RLX, "hp:l6")
+weaken("inbox: take Relaxed", F, "self.inbox.swap(ptr::null_mut(), Ordering::Acquire)", ACQ, RLX, "hp:l6")
+change("inbox: never looked at", F,
+       [("        if self.inbox.load(Ordering::Relaxed).is_null() {\n            return;\n        }\n",
+         "        if self.inbox.load(Ordering::Relaxed).is_null() || true {\n            return;\n        }\n")],
+       "hp:l6")
+change("inbox: post by load and store", F,
+       [("""            match self.inbox.compare_exchange_weak(
+                head,
+                parcel,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {""", """            self.inbox.store(parcel, Ordering::Release);
+            match Ok::<_, *mut Parcel>(head) {""")], "hp:l6")
+change("pass: no heavy barrier", F,
+       [("        percpu::barrier::heavy().inspect_err(|_| {", "        Ok::<(), BarrierLost>(()).inspect_err(|_| {")],
+       "hp:l1 hp:l6")
+change("pass: barrier after the scan", F,
+       [("if let Err(lost) = self.barrier() {", "if let Err(lost) = Ok::<(), BarrierLost>(()) {"),
+        ("        let linear = self.held.len() <= LINEAR;", "        self.barrier()?;\n        let linear = self.held.len() <= LINEAR;")],
+       "hp:l1 hp:l6")
+PUT_BACK = """        self.core
+            .put_back(&mut self.objects, &mut self.held, self.kept);
+"""
+change("pass: what is protected is dropped from the list", F,
+       [(PUT_BACK, "        self.objects.clear();\n")], "hp:l6 hp:l8",
+       "the folly#1632 family: lost batch")
+change("pass: leaves before it puts back", F,
+       [(PUT_BACK,
+         "        unsafe { ptr::drop_in_place(&raw mut self.joined) };\n" + PUT_BACK +
+         "        unsafe { ptr::write(&raw mut self.joined, self.core.flight.join()) };\n")], "hp:l6",
+       "as if `joined` stood before the fields that it covers")
+change("pass: frees without looking", F,
+       [("            if protected {\n", "            if protected && false {\n")], "hp:l1 hp:l6")
+change("due: locked while deleters run", F,
+       [("        drop(list);\n", "")], "hp:l7")
+change("due: a pass inside a pass", "hp/src/pass.rs",
+       [("        if crate::thread::nesting().inside {\n            return None;", "        if false {\n            return None;")],
+       "hp:l7")
+change("drain: does not look again", F,
+       [("            if inside.retired() == 0 {\n                break;", "            if inside.retired() < 1000 {\n                break;")],
+       "hp:l7")
+change("drain: no wait afterwards", F,
+       [("        // Batches that were taken while this thread was looking.\n        self.flight.wait();\n", "")], "hp:l6")
+change("drain: no wait before", F,
+       [("        // Batches that went back since this call began are in a shard again.\n        self.flight.wait();\n", "")],
+       "hp:l6")
+change("take: inbox forgotten", F,
+       [("        if budget == usize::MAX {\n            self.take_inbox(into);\n        }\n", ""),
+        ("        if into.len() < budget {\n            self.take_inbox(into);", "        if into.len() < budget {")],
+       "hp:l6")
+change("adopt: drops what it gets", F,
+       [("            self.put_back(&mut objects, &mut Vec::new(), 0);\n", "            objects.clear();\n")], "hp:l8")
+change("take_all: leaves a list behind", F,
+       [("        self.take(&mut all, usize::MAX);\n        all", "        self.take(&mut all, 0);\n        all")], "hp:l8")
+STAT = "statistics: `Statistic` is never loom's, so that counters do not multiply what there is to explore"
+unkillable(F, "self.reclaimed.load(Ordering::Acquire)", ACQ, STAT)
+unkillable(F, "self.scans.load(Ordering::Acquire)", ACQ, STAT)
+unkillable(F, "scans.fetch_add(1, Ordering::Release)", REL, STAT)
+unkillable(F, "fetch_add(self.count as u64, Ordering::Release)", REL, STAT)
+
+F = "hp/src/pass.rs"
+CHECK = "self.phase.fetch_or(0, Ordering::AcqRel)"
+weaken("flight: Check without Release", F, CHECK, AR, ACQ, "hp:l6", "Flip does not see the count")
+change("flight: Check without Acquire", F, [(CHECK, CHECK.replace(AR, REL))], "hp:l6")
+change("flight: Check is a load", F, [(CHECK, "self.phase.load(Ordering::Acquire)")], "hp:l6",
+       "store buffering: neither sees the other")
+change("flight: no Check", F, [("            if now == side {", "            if now == side || true {")], "hp:l6")
+FLIP = "self.phase.fetch_xor(1, Ordering::AcqRel)"
+weaken("flight: Flip without Release", F, FLIP, AR, ACQ, "hp:l6")
+change("flight: Flip without Acquire", F, [(FLIP, FLIP.replace(AR, REL))], "hp:l6")
+weaken("flight: Leave Relaxed", F, "self.running[side].fetch_sub(1, Ordering::Release);", REL, RLX, "hp:l6")
+weaken("flight: wait looks Relaxed", F, "self.running[old].load(Ordering::Acquire);", ACQ, RLX, "hp:l6")
+weaken("flight: drainers' lock Relaxed", F,
+       ".compare_exchange(holder, generation, Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, "hp:l6")
+weaken("flight: drainers' unlock Relaxed", F, "self.flipping.store(0, Ordering::Release);", REL, RLX, "hp:l6")
+change("flight: counts before the phase is known", F,
+       [("        let mut side = self.phase.load(Ordering::Relaxed) & 1;", "        let mut side = 0;"),
+        ("            side = now;", "            let _ = &mut side;")], "hp:l6", hang=True)
+
+# -------------------------------------------------- not built under loom
+
+SAFE = "structure level, not built under loom; the same shapes as in `overflow` (L1, L2, L14), which are"
+F = "hp/src/hazard.rs"
+unkillable(F, "let now = src.load(Ordering::Acquire);", ACQ, SAFE)
+unkillable(F, "self.slot.word().store(address.addr(), Ordering::Release);", REL, SAFE)
+unkillable(F, "self.slot.word().store(RESERVED, Ordering::Release);", REL, SAFE)
+KERNEL_LEVEL = "kernel level, not built under loom; the same shapes as in `slots` and `overflow`, which are"
+F = "hp/src/slot_array.rs"
+unkillable(F, "slot.compare_exchange(FREE, address.addr(), Ordering::AcqRel", AR, KERNEL_LEVEL)
+unkillable(F, "slot.compare_exchange(FREE, RESERVED, Ordering::Acquire", ACQ, KERNEL_LEVEL)
+unkillable(F, "if line.words()[0].load(Ordering::Acquire) == address.addr() {", ACQ, KERNEL_LEVEL)
+unkillable(F, "while line.words()[0].load(Ordering::Acquire) == address.addr() {", ACQ, KERNEL_LEVEL)
+unkillable(F, "self.slot(index).store(FREE, Ordering::Release);", REL, KERNEL_LEVEL)
+unkillable(F, "self.word().store(FREE, Ordering::Release);", REL, KERNEL_LEVEL)
+
+
+# ------------------------------------------------------------ completeness
+
+SITE = re.compile(r"Ordering::(?:Release|Acquire|AcqRel|SeqCst)")
+
+
+def sources():
+    """Every file of the two crates that is not a test."""
+    for crate in CRATES:
+        for folder, _, files in os.walk(os.path.join(ROOT, crate, "src")):
+            for name in sorted(files):
+                path = os.path.relpath(os.path.join(folder, name), ROOT)
+                if name.endswith(".rs") and name != "tests.rs" and "/models" not in path:
+                    yield path
+
+
+def text_of(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def without_tests(text):
+    """Blanks test modules at the end of a file and comment lines."""
+    cut = re.search(r"^#\[cfg\((?:test|all\(test[^\n]*)\)\]\nmod \w+ \{", text, re.M)
+    if cut:
+        text = text[: cut.start()]
+    return re.sub(r"^ *//.*$", lambda m: " " * len(m.group()), text, flags=re.M)
+
+
+def check_sites():
+    """Every site in a table, every snippet in the code, once."""
+    problems, texts, covered = [], {}, {}
+    for path in sources():
+        texts[path] = text_of(path)
+        covered[path] = set()
+
+    def place(path, old, what):
+        count = texts.get(path, "").count(old)
+        if count != 1:
+            problems.append(f"{what}: its snippet is {count} times in {path}:\n{old}")
+            return None
+        return texts[path].index(old)
+
+    for mutant in MUTANTS:
+        for old, new in mutant.edits:
+            at = place(mutant.file, old, f"mutant `{mutant.name}`")
+            if at is None:
+                continue
+            for site in SITE.finditer(old):
+                if old.count(site.group()) > new.count(site.group()):
+                    covered[mutant.file].add(at + site.start())
+    for entry in UNKILLABLE:
+        at = place(entry.file, entry.old, "UNKILLABLE")
+        if at is not None:
+            covered[entry.file].add(at + entry.old.index(entry.token))
+    total = 0
+    for path, text in texts.items():
+        for site in SITE.finditer(without_tests(text)):
+            total += 1
+            if site.start() not in covered[path]:
+                line = text.count("\n", 0, site.start()) + 1
+                problems.append(
+                    f"{path}:{line}: {text.splitlines()[line - 1].strip()}\n"
+                    "    is in neither table: add a mutant that a model kills, or say why none can"
+                )
+    return total, problems
+
+
+# ------------------------------------------------------------------ running
+
+
+def sections_of(toml):
+    """A manifest as (header, lines) pairs."""
+    parts, header, lines = [], None, []
+    for line in toml.splitlines():
+        if line.startswith("["):
+            parts.append((header, lines))
+            header, lines = line.strip(), []
+        else:
+            lines.append(line)
+    parts.append((header, lines))
+    return parts
+
+
+def manifest(toml, drop, members=None):
+    out = []
+    for header, lines in sections_of(toml):
+        if header and any(header.startswith(d) for d in drop):
+            continue
+        if header:
+            out.append(header)
+        body = "\n".join(lines)
+        if members is not None and header == "[workspace]":
+            body = re.sub(r"(?s)\bmembers = \[.*?\]", f"members = {members}", body, count=1)
+            body = re.sub(r"(?m)^(default-members|exclude).*$", "", body)
+            body = body.replace("default-" + f"members = {members}", "")
+        out.append(body)
+    return "\n".join(out)
+
+
+def copy_workspace(to):
+    """percpu and hp with a root manifest of their own, without what only their
+    other tests and benches need."""
+    members = '["percpu", "hp"]'
+    root = manifest(text_of("Cargo.toml"), ["[profile"], members)
+    root = re.sub(r"(?m)^(rcu-lite|bench-suite|tests) = .*$", "", root)
+    root += (
+        "\n[profile.release]\nopt-level = 1\ndebug = false\nincremental = true\ncodegen-units = 16\n"
+        '[profile.release.package."*"]\nopt-level = 3\n'
+    )
+    os.makedirs(to, exist_ok=True)
+    with open(os.path.join(to, "Cargo.toml"), "w", encoding="utf-8") as file:
+        file.write(root)
+    shutil.copy(os.path.join(ROOT, "Cargo.lock"), to)
+    for crate in CRATES:
+        shutil.copytree(os.path.join(ROOT, crate, "src"), os.path.join(to, crate, "src"))
+        with open(os.path.join(to, crate, "Cargo.toml"), "w", encoding="utf-8") as file:
+            file.write(manifest(text_of(f"{crate}/Cargo.toml"), ["[dev-dependencies", "[[bench", "[[test", "[[example"]))
+
+
+def cargo(folder, crate, extra, limit):
+    """Runs `cargo test` as ci/loom.sh does. (status, output), status None if
+    it ran into the limit."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("LOOM_")}
+    env.update(RUSTFLAGS="--cfg loom -Awarnings", CARGO_TERM_COLOR="never", RUST_BACKTRACE="0", RUST_MIN_STACK="16777216")
+    command = ["cargo", "test", "--offline", "-q", "-p", crate, "--release", "--lib", *extra]
+    process = subprocess.Popen(
+        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, errors="replace", start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=limit)
+        return process.returncode, output
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        return None, output
+
+
+def by_crate(models):
+    """"percpu:l3 hp:l1" as {crate: [test filters]}."""
+    table = {}
+    for name in models.split():
+        crate, model = name.split(":")
+        table.setdefault(crate, []).append(f"models::{model}::")
+    return table
+
+
+FAILURE = re.compile(
+    r"(Causality violation[^\n]*|assertion [^\n]*failed[^\n]*|use after free|freed twice|use before initialisation|"
+    r"deadlock; threads[^\n]*|called `(?:Option|Result)::\w+\(\)`[^\n]*|panicked at [^\n]*)"
+)
+
+
+def judge(folder, models):
+    """Runs the models; (verdict, detail)."""
+    hung = None
+    for crate, filters in by_crate(models).items():
+        status, output = cargo(folder, crate, ["--no-run"], 600)
+        if status != 0:
+            return "BROKEN", output[-3000:]
+        # First failure wins: the filters one by one, quick ones first.
+        for name in filters:
+            status, output = cargo(folder, crate, [name, "--", "--test-threads=2"], LIMIT)
+            if re.search(r"running 0 tests|0 passed; 0 failed", output):
+                return "BROKEN", f"no test is called {name}"
+            if status is None or "exceeded maximum number of branches" in output:
+                hung = f"{crate} {name}"
+            elif status != 0:
+                found = [m for m in FAILURE.findall(output) if not m.startswith("panicked at")]
+                where = re.search(r"model (.*?) failed: rung (\w+)", output)
+                if not found and "panicked at" not in output:
+                    return "BROKEN", output[-3000:]
+                what = found[0] if found else FAILURE.findall(output)[0]
+                return "killed", f"{where.group(1) + ', ' + where.group(2) if where else name}: {what[:70]}"
+    return ("hung", hung) if hung else ("SURVIVED", "")
+
+
+def apply(folder, file, edits):
+    path = os.path.join(folder, file)
+    with open(path, encoding="utf-8") as source:
+        before = source.read()
+    after = before
+    for old, new in edits:
+        if after.count(old) != 1:
+            raise ValueError(f"{after.count(old)} times: {old}")
+        after = after.replace(old, new)
+    with open(path, "w", encoding="utf-8") as target:
+        target.write(after)
+    return path, before
+
+
+class Bench:
+    """Copies of the workspace, one for each job."""
+
+    def __init__(self, jobs, base):
+        self.free = queue.Queue()
+        first = os.path.join(base, "0")
+        copy_workspace(first)
+        print("building once …", flush=True)
+        for crate in CRATES:
+            status, output = cargo(first, crate, ["--no-run"], 1200)
+            if status != 0:
+                sys.exit(f"the code does not build under loom:\n{output[-4000:]}")
+        self.free.put(first)
+        for n in range(1, jobs):
+            folder = os.path.join(base, str(n))
+            # cp -a keeps the times by which cargo knows what is fresh.
+            subprocess.run(["cp", "-a", first, folder], check=True)
+            self.free.put(folder)
+
+    def run(self, file, edits, models):
+        folder = self.free.get()
+        started = time.monotonic()
+        path = before = None
+        try:
+            path, before = apply(folder, file, edits)
+            verdict, detail = judge(folder, models)
+        except ValueError as error:
+            verdict, detail = "BROKEN", str(error)
+        finally:
+            if path:
+                with open(path, "w", encoding="utf-8") as target:
+                    target.write(before)
+            self.free.put(folder)
+        return verdict, detail, time.monotonic() - started
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--sites", action="store_true")
+    parser.add_argument("--survivors", action="store_true")
+    parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 4))
+    args = parser.parse_args()
+    started = time.monotonic()
+
+    total, problems = check_sites()
+    for problem in problems:
+        print(f"PROBLEM {problem}", file=sys.stderr)
+    print(f"{total} orderings, {len(MUTANTS)} mutants, {len(UNKILLABLE)} entries in UNKILLABLE, {len(problems)} problems")
+    if args.sites or problems:
+        return 1 if problems else 0
+
+    if args.survivors:
+        work = [
+            (f"{u.file}: {u.old.strip().splitlines()[0]}", u.file, [(u.old, u.new)], u.models, "SURVIVED")
+            for u in UNKILLABLE if u.new
+        ]
+    else:
+        work = [(m.name, m.file, m.edits, m.models, "hung" if m.hang else "killed") for m in MUTANTS]
+    if args.words:
+        work = [w for w in work if any(word in w[0] or word in w[3] for word in args.words)]
+
+    base = tempfile.mkdtemp(prefix="hp-mutants-")
+    bad = []
+    try:
+        bench = Bench(args.jobs, base)
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            jobs = {pool.submit(bench.run, file, edits, models): (name, expected)
+                    for name, file, edits, models, expected in work}
+            for job in concurrent.futures.as_completed(jobs):
+                name, expected = jobs[job]
+                verdict, detail, took = job.result()
+                fine = verdict == expected or (expected == "hung" and verdict == "killed")
+                print(f"{'ok ' if fine else 'BAD'} {verdict:<8} {took:5.1f} s  {name:<52} {detail}", flush=True)
+                if not fine:
+                    bad.append(name)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+    print(f"{len(work) - len(bad)} of {len(work)} as expected, {time.monotonic() - started:.0f} s")
+    for name in bad:
+        print(f"BAD: {name}", file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
