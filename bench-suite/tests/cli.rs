@@ -46,10 +46,9 @@ fn with_json_on_stdout_there_is_nothing_else() {
         assert_eq!(record["status"], "ok");
         let (ops, elapsed, rate) = (&record["ops"], &record["elapsed_s"], &record["ops_per_s"]);
         let product = elapsed.as_f64().unwrap() * rate.as_f64().unwrap();
-        assert!(
-            (product / ops.as_f64().unwrap() - 1.0).abs() < 1e-6,
-            "{record}"
-        );
+        // (A loaded machine may get nothing done in so short a run.)
+        let ops = ops.as_f64().unwrap();
+        assert!((product - ops).abs() <= 1e-6 * ops, "{record}");
     }
     assert!(
         text(&output.stderr).contains("read:"),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::Output;
 
 /// Options that make runs short.
-pub(crate) const FAST: [&str; 6] = ["--quick", "--time", "5ms", "--warmup", "1ms", "--seed=7"];
+pub(crate) const FAST: [&str; 6] = ["--quick", "--time", "20ms", "--warmup", "2ms", "--seed=7"];
 
 /// The program with an environment of its own.
 pub(crate) fn hpbench(arguments: &[&str]) -> Command {
