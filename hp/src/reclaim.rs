@@ -36,6 +36,7 @@ use crate::slots::Slots;
 use core::mem::MaybeUninit;
 use core::ptr;
 use percpu::barrier::BarrierLost;
+use percpu::sync::UnsafeCell;
 use percpu::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, Statistic};
 
 /// Shards of a domain.
@@ -69,8 +70,10 @@ pub(crate) const MAX_THRESHOLD: usize = 2;
 const NANOS_PER_OBJECT: u64 = 4;
 
 /// Objects that found every shard locked, or a batch that came back and did.
+///
+/// (The cell is for loom, which checks who opens it.)
 struct Parcel {
-    objects: Vec<Retired>,
+    objects: UnsafeCell<Vec<Retired>>,
     next: *mut Parcel,
 }
 
@@ -353,7 +356,7 @@ impl Core {
         // falls below 0.
         self.inbox_len.fetch_add(objects.len(), Ordering::Relaxed);
         let parcel = Box::into_raw(Box::new(Parcel {
-            objects,
+            objects: UnsafeCell::new(objects),
             next: ptr::null_mut(),
         }));
         // A guess, checked by the exchange.
@@ -386,8 +389,11 @@ impl Core {
         let before = into.len();
         while !next.is_null() {
             // SAFETY: the exchange made the chain this thread's.
-            let mut parcel = unsafe { Box::from_raw(next) };
-            into.append(&mut parcel.objects);
+            let parcel = unsafe { Box::from_raw(next) };
+            // SAFETY: as above.
+            parcel
+                .objects
+                .with_mut(|objects| into.append(unsafe { &mut *objects }));
             next = parcel.next;
         }
         // Relaxed: a count.

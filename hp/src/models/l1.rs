@@ -96,6 +96,21 @@ fn reclaimer(s: &S) {
     free_if_unprotected(&s.slots, old);
 }
 
+/// Replaces the object and then takes the new one out too.
+fn reclaims_two(s: &S) {
+    let old = unlink(&s.src, s.new.address());
+    free_if_unprotected(&s.slots, old);
+    let new = unlink(&s.src, ptr::null_mut());
+    free_if_unprotected(&s.slots, new);
+}
+
+fn either_reader(s: &S) {
+    if let Some((slot, object)) = s.slots.parts().1.protect(&s.reader, &s.src, ALL_BITS) {
+        Node::at(object).read();
+        slot.release();
+    }
+}
+
 /// Retires and passes at once.
 fn passer(s: &S) {
     let old = unlink(&s.src, s.new.address());
@@ -163,6 +178,21 @@ fn in_an_overflow_slot() {
             &[&[CPU0, CPU0], &[CPU1, CPU0], &[MOVED, CPU0], &[CUT, CPU0]],
         );
     }
+}
+
+/// A source that changes under the reader, twice.
+static TWICE: Model<S> = Model {
+    name: "l1 overflow slot, two unlinkings",
+    rung: Rung::Membarrier,
+    plans: &[CPU0, CPU0],
+    setup: setup_with_free_record,
+    roles: &[either_reader, reclaims_two],
+    after: |_| (),
+};
+
+#[test]
+fn while_the_source_changes() {
+    TWICE.check();
 }
 
 static PASS: Model<S> = Model {

@@ -102,6 +102,44 @@ fn a_protected_object_is_initialised() {
     }
 }
 
+/// Takes out and uses, as `Unlinked` allows without any barrier.
+fn taker(s: &S) {
+    if let Some(old) = NonNull::new(unlink(&s.src, ptr::null_mut())) {
+        assert_eq!(Node::at(old).read(), 7);
+    }
+}
+
+fn conditional_taker(s: &S) {
+    if let Some(old) = unlink_if(&s.src, s.new.address(), ptr::null_mut()) {
+        assert_eq!(old, s.new.address());
+        assert_eq!(s.new.read(), 7);
+    }
+}
+
+static TAKEN: Model<S> = Model {
+    name: "l14 publish, take",
+    rung: Rung::Fence,
+    plans: &[CPU0, CPU0],
+    setup,
+    roles: &[publisher, taker],
+    after: |_| (),
+};
+
+static TAKEN_CONDITIONAL: Model<S> = Model {
+    name: "l14 publish, take by compare-exchange",
+    rung: Rung::Fence,
+    plans: &[CPU0, CPU0],
+    setup,
+    roles: &[publisher, conditional_taker],
+    after: |_| (),
+};
+
+#[test]
+fn a_taken_object_is_initialised() {
+    TAKEN.check();
+    TAKEN_CONDITIONAL.check();
+}
+
 static REMOVED: Model<S> = Model {
     name: "l14 publish, remove and free",
     rung: Rung::Rseq,

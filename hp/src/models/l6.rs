@@ -16,7 +16,7 @@
 use super::*;
 use crate::pass::{Flight, Joined};
 use crate::reclaim::{Batch, Core};
-use crate::shard::Shard;
+use crate::shard::{Locked, Shard};
 use crate::unlink::unlink;
 use percpu::sim::CPU0;
 use percpu::sim::harness::Model;
@@ -309,6 +309,40 @@ fn a_drain_waits_for_a_pass_in_flight() {
 #[test]
 fn a_drain_waits_for_a_pass_in_flight_to_put_back() {
     DRAIN_FLYING_BACK.check();
+}
+
+/// The shard is locked by a thread that waits for the processor.
+struct L {
+    locked: Cell<Option<Locked<'static>>>,
+    s: Box<S>,
+}
+
+fn locked() -> L {
+    let s = Box::new(state_of(unused(), true));
+    retire(&s, 0);
+    // SAFETY: the state is in a box that lives as long as the lock.
+    let longer: &'static S = unsafe { &*ptr::from_ref(&*s) };
+    L {
+        locked: Cell::new(longer.core.shard().try_lock()),
+        s,
+    }
+}
+
+static POST_POST: Model<L> = Model {
+    name: "l6 two retire to the inbox",
+    rung: Rung::Membarrier,
+    plans: &[CPU0, CPU0],
+    setup: locked,
+    roles: &[|l| use_and_retire(&l.s, 1), |l| use_and_retire(&l.s, 2)],
+    after: |l| {
+        drop(l.locked.take());
+        all_three(&l.s);
+    },
+};
+
+#[test]
+fn two_post() {
+    POST_POST.check();
 }
 
 /// A flight by itself. It is a small grace period: a pass that has not seen

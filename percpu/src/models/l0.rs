@@ -23,6 +23,9 @@
 //! acquire and release only. `pass` therefore uses read-modify-writes, and
 //! readers and reclaimers use barriers.
 
+// loom runs one thread at a time, and reports what would be a race.
+#![allow(clippy::arc_with_non_send_sync)]
+
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering::*, fence};
 use loom::thread;

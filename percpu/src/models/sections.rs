@@ -77,9 +77,8 @@ fn see(s: &S, word: &AtomicUsize, expected: usize) {
 fn search(s: &S) {
     write(&s.mine);
     // SAFETY: the lines outlive the threads.
-    if let Ok((_, value)) =
-        unsafe { section::search_and_load(lines(s), 2, 0, 1, &s.src, usize::MAX) }
-    {
+    let claimed = unsafe { section::search_and_load(lines(s), 2, 0, 1, &s.src, usize::MAX) };
+    if let Ok((_, value)) = claimed {
         assert_eq!(value, ADDRESS);
         read(&s.data);
     }
@@ -212,16 +211,22 @@ fn revive(s: &S) {
 }
 
 static TESTED: Model<S> = Model {
-    name: "sections check_and_add acquires the flag",
+    name: "sections check_and_add",
     rung: Rung::Rseq,
-    plans: &[CPU0, CPU0],
+    plans: &[CPU0, CPU0, CPU1],
     setup,
-    roles: &[revive, |s| {
-        // SAFETY: the lines outlive the threads.
-        if unsafe { section::check_and_add(&s.word, 9, lines(s), 2, 0, 1) }.is_ok() {
-            read(&s.data);
-        }
-    }],
+    roles: &[
+        revive,
+        |s| {
+            write(&s.mine);
+            // SAFETY: the lines outlive the threads.
+            if unsafe { section::check_and_add(&s.word, 9, lines(s), 2, 0, 1) }.is_ok() {
+                read(&s.data);
+            }
+        },
+        // A word that was FREE and is one more is 0.
+        |s| see(s, &s.lines.all()[0].words()[0], 0),
+    ],
     after: |_| (),
 };
 
