@@ -10,7 +10,9 @@
 //!
 //! Cannot show: that a wait ends on a busy machine (loom assumes that a thread
 //! that yields is not scheduled for ever); more than one shard; a count that
-//! overflows. Everything runs without readers but the one model that has one,
+//! overflows. Whole drains against whole passes, and two waits with a pass, are
+//! searches of at most four and three preemptions; drains against a pass in
+//! flight, and a flight's join against a wait, are explored wholly. Everything runs without readers but the one model that has one,
 //! so the rung hardly matters; the membarrier rung has the fewest steps.
 
 use super::*;

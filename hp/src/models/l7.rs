@@ -3,8 +3,8 @@
 //! Proves: no lock is held and no list is borrowed while a deleter runs; a
 //! deleter's retiring only queues, however much (no pass inside a pass); what
 //! it retires is freed before `drain` returns, or by a later pass; nothing is
-//! freed twice. Alone and with another thread that retires. On the fence rung,
-//! and the one with a reader in the deleter on the rseq rung.
+//! freed twice. Alone on all rungs; with another thread that retires on the
+//! rseq rung, as a search of at most three preemptions.
 //!
 //! Cannot show: deleters that panic (loom ends the execution with the first
 //! panic; tests of the real build have them).
