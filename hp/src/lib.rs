@@ -109,6 +109,8 @@
 //! `haphazard`: no holder to keep, guards are owned, domains and guards cannot be
 //! mixed up. The README compares call by call.
 
+// loom builds leave out the safe level, and with it the callers of much of the
+// rest.
 #![cfg_attr(loom, allow(dead_code, unused_imports))]
 
 mod overflow;

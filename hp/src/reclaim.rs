@@ -261,9 +261,7 @@ impl Core {
     #[inline(never)]
     fn due(&self, slots: &Slots, mut list: Locked<'_>) {
         if list.due == 0 {
-            // The shard's first object. Deciding the rung also arms the
-            // process generation, which a forked child needs.
-            let _ = percpu::barrier::rung();
+            // The shard's first object.
             list.due = self.threshold();
             if list.objects.len() < list.due {
                 return;

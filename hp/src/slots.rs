@@ -90,8 +90,9 @@ impl Slots {
     #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn protect(&'static self, src: &AtomicPtr<()>) -> Option<(SlotRef, NonNull<()>)> {
-        // SAFETY: the lines are MAX_LINES long and live for ever; their slots
-        // are claimed by sections only.
+        // SAFETY: `first` of a table that lives for ever (with the two lines in
+        // front that threads without registration are led to); its slots are
+        // claimed by sections only, compare-exchange only opens them.
         let claimed = unsafe { section::claim_and_load(self.lines.first(), src) };
         if let Some(word) = NonNull::new(claimed.slot.cast_mut()) {
             // SAFETY: a section claims nothing for null, and words are aligned

@@ -4,6 +4,7 @@
 //! taken by a thread that the child does not have is recognised instead of
 //! waited for.
 
+#[cfg(not(loom))]
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(not(loom))]
@@ -56,8 +57,3 @@ fn arm() -> usize {
         Err(generation) => generation,
     }
 }
-
-#[cfg(loom)]
-const _: fn() -> AtomicUsize = || AtomicUsize::new(0);
-#[cfg(loom)]
-const _: Ordering = Ordering::Relaxed;
