@@ -171,16 +171,13 @@ weaken("section: load_into commit Relaxed", F,
        "            slot.store(value.addr() & mask, Ordering::Release);", REL, RLX, "hp:l2 percpu:sections")
 weaken("section: claim commit Relaxed", F, "        word.store(value, Ordering::Release);",
        REL, RLX, "percpu:sections")
-weaken("section: load_and_add source Relaxed", F, "let index = src.load(Ordering::Acquire);",
+weaken("section: load_and_add source Relaxed", F, "let word = src.load(Ordering::Acquire);",
        ACQ, RLX, "percpu:sections")
-ADD = """.ok_or(Miss::Mismatch)?;
-        // Relaxed, Release: only sections on this CPU change the word.
-        let old = word.load(Ordering::Relaxed);
-        word.store(old.wrapping_add(n), Ordering::Release);"""
-weaken("section: load_and_add commit Relaxed", F, ADD, REL, RLX, "percpu:sections")
+weaken("section: load_and_add commit Relaxed", F, "word.store(now.wrapping_add(1), Ordering::Release);",
+       REL, RLX, "percpu:sections")
 weaken("section: check_and_add flag Relaxed", F,
        "if flag.load(Ordering::Acquire) != expected {", ACQ, RLX, "percpu:sections")
-ADD = """        // Relaxed, Release: as in `load_and_add`.
+ADD = """        // Relaxed, Release: only sections on this CPU change the word.
         let old = word.load(Ordering::Relaxed);
         word.store(old.wrapping_add(n), Ordering::Release);"""
 weaken("section: check_and_add commit Relaxed", F, ADD, REL, RLX, "percpu:sections")

@@ -1,17 +1,18 @@
 //! Floor 3, bench-suite. Owns the command line: options, subcommands, and one clear line for every bad one.
-//! May touch `parse` and `clap`.
+//! May touch `parse`, the names of the workloads and `clap`.
 
 use crate::engine::child;
 use crate::engine::job::Pin;
 use crate::parse;
 use crate::trouble::Trouble;
+use crate::workloads::{Ask, Workload};
 use clap::{Args, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const AFTER: &str = "\
-Without a subcommand: a tour of read, write, scan and stall that prints one table per workload with the ratio to hp and
-writes results.jsonl, results.csv and one SVG per workload into target/hpbench/ of the current directory.
+Without a subcommand: a tour of all workloads that prints one table each with the ratio to a reference and writes
+results.jsonl, results.csv and one SVG per workload into target/hpbench/ of the current directory.
 
 Every run is a process of its own; runs of different variants are interleaved in an order drawn from --seed.
 Elapsed time is measured. Files are written as NAME.part, run by run, and renamed when complete; what is not a regular
@@ -47,9 +48,9 @@ pub(crate) struct Cli {
 /// Options before or after the subcommand.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Thread counts, like 1,2,4; scan counts idle threads, stall counts the parked reader too
-    /// [default: 1,2; write 1; scan 1,16,256,2048; stall 2]
-    #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::threads(text).map(List))]
+    /// Thread counts, like 1,2,4; scan counts idle threads, stall counts the parked reader too, grace counts readers
+    /// [default: 1,2; write, defer 1; scan 1,16,256,2048; stall 2; grace 0,1]
+    #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::counts(text).map(List))]
     pub(crate) threads: Option<List<usize>>,
     /// Variants, like hp,haphazard [default: all that the workload can measure]
     #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::variants(text).map(List))]
@@ -105,6 +106,18 @@ pub(crate) enum Command {
     Scan,
     /// One reader parked inside protection while writers retire: objects that wait
     Stall,
+    /// Latency of one grace period beside readers: synchronize, or from retire to free; percentiles
+    Grace {
+        /// How long readers hold their protection, like 0,1us,100us; spins below 50us, sleeps from there on
+        /// [default: 0,100us]
+        #[arg(long, value_name = "LIST", value_parser = |text: &str| parse::holds(text).map(List))]
+        hold: Option<List<Duration>>,
+        /// Threads beside that have read once, keep their reader state and sleep [default: 0]
+        #[arg(long, value_name = "LIST", value_parser = |text: &str| parse::counts(text).map(List))]
+        idle: Option<List<usize>>,
+    },
+    /// Cost of queueing a deferred callback, on the calling threads
+    Defer,
     /// Which rung runs here and why, CPU topology, kernel features
     Capabilities,
     /// One run in this process, as the parent asks for it
@@ -113,6 +126,35 @@ pub(crate) enum Command {
         /// The job as JSON
         job: String,
     },
+}
+
+impl Command {
+    /// The workload that the command measures, and the points asked for.
+    pub(crate) fn workload(&self, options: &Options) -> Option<(Workload, Ask)> {
+        let mut ask = Ask {
+            threads: options.threads.as_ref().map(|list| list.0.clone()),
+            ..Ask::default()
+        };
+        let workload = match self {
+            Command::Read => Workload::Read,
+            Command::Write { readers, writers } => {
+                if readers.is_some() || writers.is_some() {
+                    ask.crew = Some((readers.unwrap_or(0), writers.unwrap_or(1)));
+                }
+                Workload::Write
+            }
+            Command::Scan => Workload::Scan,
+            Command::Stall => Workload::Stall,
+            Command::Grace { hold, idle } => {
+                ask.holds = hold.as_ref().map(|list| list.0.clone());
+                ask.idles = idle.as_ref().map(|list| list.0.clone());
+                Workload::Grace
+            }
+            Command::Defer => Workload::Defer,
+            Command::Capabilities | Command::RunOne { .. } => return None,
+        };
+        Some((workload, ask))
+    }
 }
 
 /// What clap made of the arguments.
@@ -178,6 +220,18 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
         }
         _ => {}
     }
+    let grace = matches!(cli.command, Some(Command::Grace { .. }));
+    let has_threads = |n| {
+        options
+            .threads
+            .as_ref()
+            .is_some_and(|list| list.0.contains(&n))
+    };
+    if has_threads(0) && !grace {
+        return usage(
+            "invalid value '0' for '--threads <LIST>': a run needs at least 1 thread (grace alone can do without readers)",
+        );
+    }
     match &cli.command {
         Some(Command::Write { readers, writers }) => {
             if options.threads.is_some() && (readers.is_some() || writers.is_some()) {
@@ -191,12 +245,7 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
                 );
             }
         }
-        Some(Command::Stall)
-            if options
-                .threads
-                .as_ref()
-                .is_some_and(|list| list.0.contains(&1)) =>
-        {
+        Some(Command::Stall) if has_threads(1) => {
             return usage(
                 "invalid value '1' for '--threads <LIST>': stall needs 2, a parked reader and a writer",
             );
@@ -249,6 +298,10 @@ mod tests {
             (vec!["read", "--pin", "x"], "--pin", "x"),
             (vec!["write", "--writers", "0"], "--writers", "0"),
             (vec!["stall", "--threads", "1,2"], "--threads", "1"),
+            (vec!["defer", "--threads", "1,0"], "--threads", "0"),
+            (vec!["grace", "--hold", "1parsec"], "--hold", "1parsec"),
+            (vec!["grace", "--hold", ""], "--hold", "empty"),
+            (vec!["grace", "--idle", "x"], "--idle", "x"),
             (vec!["--json", "-", "--csv", "-"], "--json", "-"),
             (vec!["--thread", "1"], "--thread", "tip"),
             (vec!["no-such"], "no-such", "no-such"),

@@ -2,7 +2,7 @@
 //! May touch `engine`, `report`, `workloads` and the terminal.
 
 use crate::cli::Options;
-use crate::engine::job::{Job, Workload};
+use crate::engine::job::Job;
 use crate::engine::{child, plan};
 use crate::points::{Points, about};
 use crate::report::record::{Record, Status};
@@ -10,7 +10,7 @@ use crate::report::sink::{Format, Sink, Target};
 use crate::report::{svg, table};
 use crate::schemes::{self, Support};
 use crate::trouble::Trouble;
-use crate::workloads::{self, capabilities::Machine};
+use crate::workloads::{self, Ask, Workload, capabilities::Machine};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -51,14 +51,10 @@ pub(crate) fn say(text: &str) -> Result<(), Trouble> {
 }
 
 /// One workload.
-pub(crate) fn workload(
-    workload: Workload,
-    crew: Option<(usize, usize)>,
-    options: &Options,
-) -> Result<(), Trouble> {
+pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Result<(), Trouble> {
     let voice = Voice::new(options);
     let sinks = asked_sinks(options)?;
-    let points = Points::of(workload, crew, options);
+    let points = Points::of(workload, ask, options);
     voice.say(&Machine::look().heading())?;
     let (records, sinks) = perform(&points, sinks)?;
     voice.say(&table::render(&records, workload))?;
@@ -84,7 +80,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         Format::Csv,
     )?);
     let mut plots = Vec::new();
-    for workload in Workload::ALL {
+    for &workload in Workload::ALL {
         plots.push((
             workload,
             Target::open(
@@ -104,7 +100,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         if options.quick { " (quick: not for claims)" } else { "" }
     ))?;
     let (records, sinks) = perform(&points, sinks)?;
-    for workload in Workload::ALL {
+    for &workload in Workload::ALL {
         voice.say(&table::render(&records, workload))?;
     }
     let mut files = Vec::new();
@@ -230,25 +226,14 @@ pub(crate) fn capabilities(options: &Options) -> Result<(), Trouble> {
 /// `--list`.
 pub(crate) fn list() -> Result<(), Trouble> {
     let mut text = String::from("Workloads:\n");
-    for (name, what) in [
-        ("read", "protect + dereference + release, ns per pair"),
-        (
-            "write",
-            "allocate + swap + retire; --readers N --writers M adds readers; ops_per_s counts writes, reads_per_s reads",
-        ),
-        (
-            "scan",
-            "time of one reclaim pass against the number of threads that sit idle",
-        ),
-        (
-            "stall",
-            "objects that wait while one reader is parked inside protection",
-        ),
-        (
-            "capabilities",
-            "which rung runs here and why, topology, kernel features",
-        ),
-    ] {
+    let kinds = Workload::ALL
+        .iter()
+        .map(|workload| (workload.name(), workload.kind().what));
+    let capabilities = (
+        "capabilities",
+        "which rung runs here and why, topology, kernel features",
+    );
+    for (name, what) in kinds.chain([capabilities]) {
         text.push_str(&format!("  {name:<18}{what}\n"));
     }
     text.push_str(
@@ -259,20 +244,12 @@ pub(crate) fn list() -> Result<(), Trouble> {
             "  {:<18}{}\n  {:<18}holder: {}\n",
             about.name, about.measures, "", about.holder
         ));
-        for (what, support) in [
-            ("write beside readers", about.write_with_readers),
-            ("scan", about.scan),
-            ("stall", about.stall),
-        ] {
+        for (what, support) in about.supports() {
             if let Support::No(why) = support {
                 text.push_str(&format!("  {:<18}not in {what}: {why}\n", ""));
             }
         }
     }
-    text.push_str(&format!(
-        "\nscan retires {} objects before each pass.\n",
-        workloads::SCAN_BATCH
-    ));
     say(&text)
 }
 

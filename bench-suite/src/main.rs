@@ -21,7 +21,6 @@ mod trouble;
 mod workloads;
 
 use cli::{Command, Parsed};
-use engine::job::Workload;
 use std::process::ExitCode;
 use trouble::Trouble;
 
@@ -47,19 +46,11 @@ fn start() -> Result<(), Trouble> {
     }
     match &cli.command {
         None => command::tour(options),
-        Some(Command::Read) => command::workload(Workload::Read, None, options),
-        Some(Command::Write {
-            readers: None,
-            writers: None,
-        }) => command::workload(Workload::Write, None, options),
-        Some(Command::Write { readers, writers }) => command::workload(
-            Workload::Write,
-            Some((readers.unwrap_or(0), writers.unwrap_or(1))),
-            options,
-        ),
-        Some(Command::Scan) => command::workload(Workload::Scan, None, options),
-        Some(Command::Stall) => command::workload(Workload::Stall, None, options),
         Some(Command::Capabilities) => command::capabilities(options),
         Some(Command::RunOne { job }) => command::run_one(job),
+        Some(command) => match command.workload(options) {
+            Some((workload, ask)) => command::workload(workload, &ask, options),
+            None => unreachable!("every other command is a workload"),
+        },
     }
 }

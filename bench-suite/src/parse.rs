@@ -10,24 +10,41 @@ const MOST_THREADS: usize = 8192;
 /// Longer runs than this are a mistake.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// `1,2,4`: thread counts, none of them zero, none empty; repeated ones count once.
-pub(crate) fn threads(text: &str) -> Result<Vec<usize>, String> {
+/// Readers that hold for longer are parked.
+const LONGEST_HOLD: Duration = Duration::from_secs(1);
+
+/// Entries between commas, none empty; repeated ones count once.
+fn list<T: PartialEq>(
+    text: &str,
+    entry: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
     let mut list = Vec::new();
     for part in text.split(',') {
-        let count = thread_count(part)?;
-        if !list.contains(&count) {
-            list.push(count);
+        let item = entry(part)?;
+        if !list.contains(&item) {
+            list.push(item);
         }
     }
     Ok(list)
 }
 
-fn thread_count(text: &str) -> Result<usize, String> {
-    match number(text)? {
-        0 => Err("a run needs at least 1 thread".to_owned()),
-        count if count > MOST_THREADS => Err(format!("at most {MOST_THREADS} threads")),
-        count => Ok(count),
-    }
+/// `1,2,4`: thread counts. Whether zero makes sense depends on the workload.
+pub(crate) fn counts(text: &str) -> Result<Vec<usize>, String> {
+    list(text, crew)
+}
+
+/// `0,1us,100us`: how long readers hold.
+pub(crate) fn holds(text: &str) -> Result<Vec<Duration>, String> {
+    list(text, |part| match part {
+        "" => Err("an empty entry".to_owned()),
+        "0" => Ok(Duration::ZERO),
+        part => duration(part).and_then(|hold| match hold {
+            hold if hold > LONGEST_HOLD => {
+                Err("longer than 1s (that is a stall: see hpbench stall)".to_owned())
+            }
+            hold => Ok(hold),
+        }),
+    })
 }
 
 /// The number of readers or writers; zero is allowed.
@@ -142,10 +159,10 @@ mod tests {
 
     #[test]
     fn thread_lists() {
-        assert_eq!(threads("1,2,4"), Ok(vec![1, 2, 4]));
-        assert_eq!(threads("2,2,1"), Ok(vec![2, 1]));
+        assert_eq!(counts("1,2,4"), Ok(vec![1, 2, 4]));
+        assert_eq!(counts("2,2,1"), Ok(vec![2, 1]));
+        assert_eq!(counts("0,1"), Ok(vec![0, 1]));
         for bad in [
-            "0",
             "1,,2",
             "",
             ",",
@@ -158,7 +175,7 @@ mod tests {
             "99999999999999999999999",
             "1.5",
         ] {
-            assert!(threads(bad).is_err(), "{bad}");
+            assert!(counts(bad).is_err(), "{bad}");
         }
         assert_eq!(crew("0"), Ok(0));
         assert!(runs("0").is_err());
@@ -188,6 +205,16 @@ mod tests {
             ".s",
         ] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn hold_lists() {
+        let us = Duration::from_micros;
+        assert_eq!(holds("0,1us,100us,0s"), Ok(vec![us(0), us(1), us(100)]));
+        assert_eq!(holds("1s"), Ok(vec![us(1_000_000)]));
+        for bad in ["", "1", "1us,", "1parsec", "2s", "-1us", "0,,1us"] {
+            assert!(holds(bad).is_err(), "{bad}");
         }
     }
 

@@ -2,9 +2,9 @@
 //! May touch the options, the registry and the job.
 
 use crate::cli::Options;
-use crate::engine::job::{Job, Workload};
+use crate::engine::job::{Job, Shape};
 use crate::schemes::{self, About, Support};
-use crate::workloads;
+use crate::workloads::{self, Ask, Workload};
 use std::time::Duration;
 
 /// Wall time that the tour plans for, below the 90 s that it promises.
@@ -12,9 +12,6 @@ const BUDGET: Duration = Duration::from_secs(72);
 
 /// The same with `--quick`.
 const QUICK_BUDGET: Duration = Duration::from_secs(8);
-
-/// Threads of one workload: (all, readers, writers).
-type Shape = (usize, usize, usize);
 
 /// What is run, how often, and how long the runs take together.
 #[derive(Debug)]
@@ -26,18 +23,9 @@ pub(crate) struct Points {
 }
 
 impl Points {
-    /// The points of one workload. `crew` is the (readers, writers) asked for by `write`.
-    pub(crate) fn of(workload: Workload, crew: Option<(usize, usize)>, options: &Options) -> Self {
-        let shapes = match crew {
-            Some((readers, writers)) => vec![(readers + writers, readers, writers)],
-            None => {
-                let threads = options
-                    .threads
-                    .as_ref()
-                    .map_or_else(|| default_threads(workload), |list| list.0.clone());
-                threads.into_iter().map(|n| shape(workload, n)).collect()
-            }
-        };
+    /// The points of one workload.
+    pub(crate) fn of(workload: Workload, ask: &Ask, options: &Options) -> Self {
+        let shapes = (workload.kind().points)(ask);
         let (time, warmup) = if options.quick {
             (100, 20)
         } else {
@@ -57,17 +45,17 @@ impl Points {
 
     /// The points of the tour, timed to fit its budget.
     pub(crate) fn tour(options: &Options) -> Self {
-        let threads = options
-            .threads
-            .as_ref()
-            .map_or_else(|| vec![1, 2], |list| list.0.clone());
-        let mut shapes: Vec<(Workload, Shape)> = threads
+        let ask = Ask {
+            threads: options.threads.as_ref().map(|list| list.0.clone()),
+            ..Ask::default()
+        };
+        let shapes: Vec<(Workload, Shape)> = Workload::ALL
             .iter()
-            .map(|&n| (Workload::Read, shape(Workload::Read, n)))
+            .flat_map(|&workload| {
+                let shapes = (workload.kind().tour)(&ask).into_iter();
+                shapes.map(move |shape| (workload, shape))
+            })
             .collect();
-        shapes.extend([(Workload::Write, (1, 0, 1)), (Workload::Write, (2, 1, 1))]);
-        shapes.extend([16, 2048].map(|n| (Workload::Scan, shape(Workload::Scan, n))));
-        shapes.push((Workload::Stall, shape(Workload::Stall, 2)));
         let zero = Duration::ZERO;
         let mut jobs: Vec<Job> = shapes
             .iter()
@@ -103,24 +91,6 @@ fn runs(options: &Options) -> usize {
     options.runs.unwrap_or(if options.quick { 1 } else { 3 })
 }
 
-fn default_threads(workload: Workload) -> Vec<usize> {
-    match workload {
-        Workload::Read => vec![1, 2],
-        Workload::Write => vec![1],
-        Workload::Scan => vec![1, 16, 256, 2048],
-        Workload::Stall => vec![2],
-    }
-}
-
-fn shape(workload: Workload, threads: usize) -> Shape {
-    match workload {
-        Workload::Read => (threads, threads, 0),
-        Workload::Write => (threads, 0, threads),
-        Workload::Scan => (threads, 0, 1),
-        Workload::Stall => (threads, 1, threads - 1),
-    }
-}
-
 fn cross(
     workload: Workload,
     shape: Shape,
@@ -136,13 +106,13 @@ fn cross(
             .collect(),
         None => schemes::listed().collect(),
     };
-    let (threads, readers, writers) = shape;
     let job = |about: &About| Job {
         workload,
         variant: about.name.to_owned(),
-        threads,
-        readers,
-        writers,
+        threads: shape.threads,
+        readers: shape.readers,
+        writers: shape.writers,
+        pauses: shape.pauses,
         run: 0,
         order: 0,
         seed: options.seed,
@@ -165,7 +135,8 @@ fn runs_at_all(job: &Job) -> bool {
 
 /// What a process, its threads and its end cost beside the run itself.
 fn overhead(job: &Job) -> Duration {
-    Duration::from_millis(12) + Duration::from_micros(100) * job.threads as u32
+    let idle = job.pauses.map_or(0, |pauses| pauses.idle);
+    Duration::from_millis(12) + Duration::from_micros(100) * (job.threads + idle) as u32
 }
 
 /// Time for each run such that all of them fit `budget`, within reason.
@@ -179,7 +150,7 @@ fn share(jobs: &[Job], runs: usize, budget: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, List};
+    use crate::cli::Cli;
     use clap::Parser;
 
     fn options(arguments: &[&str]) -> Options {
@@ -191,7 +162,7 @@ mod tests {
         let points = Points::tour(&options(&[]));
         assert_eq!(points.runs, 3);
         assert!(points.wall() <= BUDGET, "{:?}", points.wall());
-        for workload in Workload::ALL {
+        for &workload in Workload::ALL {
             assert!(points.jobs.iter().any(|job| job.workload == workload));
         }
         let quick = Points::tour(&options(&["--quick"]));
@@ -215,18 +186,22 @@ mod tests {
             "7ms",
             "--quick",
         ]);
-        let points = Points::of(Workload::Write, None, &options);
+        let ask = Ask {
+            threads: options.threads.as_ref().map(|list| list.0.clone()),
+            ..Ask::default()
+        };
+        let points = Points::of(Workload::Write, &ask, &options);
         assert_eq!(points.jobs.len(), 1);
         let job = &points.jobs[0];
         assert_eq!((job.threads, job.readers, job.writers), (3, 0, 3));
         assert_eq!(job.time, Duration::from_millis(7));
         let mixed = Points::of(
             Workload::Write,
-            Some((2, 1)),
-            &Options {
-                threads: None::<List<usize>>,
-                ..options
+            &Ask {
+                crew: Some((2, 1)),
+                ..Ask::default()
             },
+            &options,
         );
         assert_eq!(
             (
@@ -242,8 +217,11 @@ mod tests {
     fn what_cannot_run_takes_no_time() {
         let points = Points::of(
             Workload::Scan,
-            None,
-            &options(&["--variants", "mutex,haphazard", "--threads", "4"]),
+            &Ask {
+                threads: Some(vec![4]),
+                ..Ask::default()
+            },
+            &options(&["--variants", "mutex,haphazard"]),
         );
         assert_eq!(points.jobs.len(), 2);
         assert_eq!(points.count(), 3);

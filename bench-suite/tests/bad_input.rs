@@ -44,6 +44,20 @@ fn bad_values_are_usage_errors_that_name_option_and_value() {
             ["--threads", "--writers"],
         ),
         (vec!["stall", "--threads", "1"], ["--threads", "'1'"]),
+        (vec!["defer", "--threads", "0"], ["--threads", "'0'"]),
+        (vec!["--threads", "0"], ["--threads", "'0'"]),
+        (vec!["grace", "--threads", "x"], ["--threads", "'x'"]),
+        (
+            vec!["grace", "--hold", "1parsec"],
+            ["--hold", "unknown unit 'parsec'"],
+        ),
+        (vec!["grace", "--hold", ""], ["--hold", "''"]),
+        (vec!["grace", "--hold", "0,,1us"], ["--hold", "empty entry"]),
+        (vec!["grace", "--hold", "5"], ["--hold", "unit is missing"]),
+        (vec!["grace", "--hold", "2s"], ["--hold", "longer than 1s"]),
+        (vec!["grace", "--idle", "x"], ["--idle", "'x'"]),
+        (vec!["grace", "--idle", "1,"], ["--idle", "empty entry"]),
+        (vec!["read", "--hold", "1us"], ["--hold", "unexpected"]),
         (
             vec!["read", "--json", "-", "--csv", "-"],
             ["--json -", "--csv -"],
@@ -179,6 +193,36 @@ fn a_run_that_reads_dead_objects_fails_the_program() {
         assert!(
             last.contains("dead object") && last.contains("broken"),
             "{last}"
+        );
+    }
+}
+
+#[test]
+fn a_scheme_that_loses_callbacks_fails_the_program() {
+    let arguments = [
+        &[
+            "defer",
+            "--variants",
+            "broken,crossbeam-epoch",
+            "--json",
+            "-",
+        ][..],
+        &FAST,
+    ]
+    .concat();
+    let output = hpbench(&arguments)
+        .env("HPBENCH_ALLOW_BROKEN", "1")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    for record in records(&text(&output.stdout)) {
+        let lost = record["variant"] == "broken";
+        let status = if lost { "failed" } else { "ok" };
+        assert_eq!(record["status"], status, "{record}");
+        assert_eq!(
+            record["note"].as_str().unwrap().contains("have run"),
+            lost,
+            "{record}"
         );
     }
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{FAST, hpbench, measure, records, run, text};
+use common::{FAST, WORKLOADS, hpbench, measure, records, run, text, variants};
 use serde_json::Value;
 use std::fs;
 
@@ -90,29 +90,8 @@ fn the_list_names_everything() {
     let output = run(&["--list"]);
     assert!(output.status.success());
     let list = text(&output.stdout);
-    for name in [
-        "none",
-        "hp",
-        "hp-membarrier",
-        "hp-fence",
-        "hp-held",
-        "haphazard",
-        "haphazard-per-op",
-        "crossbeam-epoch",
-        "seize",
-        "arc-swap",
-        "sdd",
-        "kovan",
-        "hazarc",
-        "refcount",
-        "mutex",
-        "rwlock",
-        "read",
-        "write",
-        "scan",
-        "stall",
-        "capabilities",
-    ] {
+    let names = WORKLOADS.iter().chain(&["capabilities"]);
+    for name in names.copied().chain(variants()) {
         assert!(
             list.lines()
                 .any(|line| line.split_whitespace().next() == Some(name)),
@@ -120,7 +99,7 @@ fn the_list_names_everything() {
         );
     }
     assert!(!list.contains("broken"));
-    assert_eq!(list.matches("holder: ").count(), 16);
+    assert_eq!(list.matches("holder: ").count(), variants().count());
     assert_eq!(run(&["read", "--list"]).stdout, output.stdout);
 }
 
@@ -136,13 +115,14 @@ fn help_tells_the_exit_codes() {
 
 #[test]
 fn every_workload_runs_every_variant() {
-    for workload in ["read", "write", "scan", "stall"] {
-        let records = measure(&[
-            workload,
-            "--threads",
-            if workload == "stall" { "2" } else { "1" },
-        ]);
-        assert_eq!(records.len(), 16);
+    for workload in WORKLOADS {
+        let point: &[&str] = match workload {
+            "stall" => &["--threads", "2"],
+            "grace" => &["--threads", "1", "--hold", "0"],
+            _ => &["--threads", "1"],
+        };
+        let records = measure(&[&[workload], point].concat());
+        assert_eq!(records.len(), variants().count());
         for record in &records {
             assert_ne!(record["status"], "failed", "{record}");
             assert!(record["status"] == "ok" || record["note"] != "", "{record}");
@@ -151,7 +131,7 @@ fn every_workload_runs_every_variant() {
         assert!(
             records
                 .iter()
-                .any(|record| record["variant"] == "hp" && record["status"] == "ok"),
+                .any(|record| record["variant"] == "crossbeam-epoch" && record["status"] == "ok"),
             "{records:?}"
         );
     }
@@ -287,7 +267,7 @@ fn the_quick_tour_writes_its_files() {
         "--warmup",
         "0s",
         "--variants",
-        "hp,none,haphazard,mutex",
+        "hp,none,haphazard,mutex,crossbeam-epoch",
     ];
     let output = hpbench(&arguments)
         .current_dir(folder.path())
@@ -300,19 +280,14 @@ fn the_quick_tour_writes_its_files() {
     );
     let stdout = text(&output.stdout);
     let place = folder.path().join("target/hpbench");
-    for name in [
-        "results.jsonl",
-        "results.csv",
-        "read.svg",
-        "write.svg",
-        "scan.svg",
-        "stall.svg",
-    ] {
+    let pictures = WORKLOADS.map(|workload| format!("{workload}.svg"));
+    let results = ["results.jsonl", "results.csv"].map(String::from);
+    for name in results.iter().chain(&pictures) {
         assert!(place.join(name).is_file(), "{name}");
         assert!(stdout.contains(name), "{name}");
     }
-    assert_eq!(fs::read_dir(&place).unwrap().count(), 6, "no .part is left");
-    for workload in ["read", "write", "scan", "stall"] {
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 8, "no .part is left");
+    for workload in WORKLOADS {
         assert!(stdout.contains(&format!("\n{workload}: ")), "{workload}");
     }
     assert!(stdout.starts_with("machine: ") && stdout.contains("hp rung: "));

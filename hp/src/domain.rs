@@ -9,11 +9,11 @@
 use crate::reclaim::Core;
 use crate::retired::{Retired, Run};
 use crate::slots::{Place, SLOTS};
-use crate::wait::Backoff;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::time::Duration;
 use percpu::barrier::heavy;
+use percpu::wait::Backoff;
 use std::time::Instant;
 
 static GLOBAL_CORE: Core = Core::new(false);

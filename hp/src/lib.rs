@@ -123,7 +123,6 @@ mod slot;
 mod slots;
 mod thread;
 mod unlink;
-mod wait;
 
 #[cfg(all(test, loom))]
 mod models;

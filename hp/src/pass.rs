@@ -142,7 +142,7 @@ impl Flight {
     /// Blocks for those passes, hence for the deleters they run.
     pub(crate) fn wait(&self) {
         let generation = generation();
-        let mut backoff = crate::wait::Backoff::new();
+        let mut backoff = percpu::wait::Backoff::new();
         // A guess: nobody flips.
         let mut holder = 0;
         // Acquire: pairs with the Release at the end: one drainer at a time,

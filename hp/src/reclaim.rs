@@ -411,7 +411,7 @@ impl Core {
             if room == 0 {
                 return;
             }
-            let mut backoff = crate::wait::Backoff::new();
+            let mut backoff = percpu::wait::Backoff::new();
             loop {
                 if let Some(mut list) = shard.try_lock() {
                     if list.objects.len() > room {

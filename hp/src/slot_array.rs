@@ -28,13 +28,13 @@
 
 use crate::overflow::publish_and_recheck;
 use crate::slot::{FREE, RESERVED, is_address};
-use crate::wait::Backoff;
 use core::marker::PhantomData;
 use core::ptr;
 use percpu::barrier::{BarrierLost, Rung, heavy, rung};
 use percpu::line::Line;
 use percpu::section::{self, Miss};
 use percpu::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use percpu::wait::Backoff;
 
 /// Interrupted sections before an allocation reports failure.
 const RESTARTS: usize = 64;

@@ -31,6 +31,25 @@ pub fn generation() -> usize {
     1
 }
 
+/// Has `handler` called in every forked child, by the thread that forked, before
+/// `fork` returns there. Handlers are never taken back; where there is no fork
+/// nothing happens.
+///
+/// # Safety
+///
+/// `handler` is async-signal-safe (the child may have been forked from a
+/// process with other threads): no allocation, no lock.
+#[cfg(not(loom))]
+pub unsafe fn on_child(handler: extern "C" fn()) {
+    #[cfg(all(unix, not(miri)))]
+    // SAFETY: the caller's; the image stays mapped, see `arm`.
+    unsafe {
+        libc::pthread_atfork(None, None, Some(handler));
+    }
+    #[cfg(not(all(unix, not(miri))))]
+    let _ = handler;
+}
+
 /// Registers the handler, then opens the counter. Threads that come here at
 /// once each register one: a child then counts several up, which is as good.
 #[cfg(not(loom))]

@@ -47,6 +47,7 @@ pub mod sim;
 pub mod sync;
 #[cfg(not(loom))]
 mod topology;
+pub mod wait;
 
 #[cfg(not(loom))]
 pub use capabilities::{Capabilities, capabilities};

@@ -212,6 +212,12 @@ impl Pace {
         self.phase() == RUN
     }
 
+    /// Whether there is anything left to do, measured or not.
+    #[inline(always)]
+    pub(crate) fn working(&self) -> bool {
+        matches!(self.phase(), WARM | RUN)
+    }
+
     /// The usual course of a run. Returns why it ended early, if it did.
     pub(crate) fn keep_time(&self, job: &Job) -> Option<String> {
         self.advance(WARM);
@@ -327,7 +333,8 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::job::{Pin, Workload};
+    use crate::engine::job::Pin;
+    use crate::workloads::Workload;
 
     fn job(pin: Pin) -> Job {
         Job {
@@ -336,6 +343,7 @@ mod tests {
             threads: 2,
             readers: 2,
             writers: 0,
+            pauses: None,
             run: 0,
             order: 0,
             seed: 0,

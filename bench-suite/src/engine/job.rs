@@ -1,41 +1,30 @@
 //! Floor 3, bench-suite. Owns the description of one run, which travels to the child process as JSON.
-//! Touches nothing else.
+//! Touches the names of the workloads only.
 
+use crate::workloads::Workload;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Workload {
-    /// Protect, dereference, release.
-    Read,
-    /// Allocate, swap, retire.
-    Write,
-    /// One reclaim pass beside idle threads.
-    Scan,
-    /// A reader parked inside protection.
-    Stall,
+/// Threads of a point, and what they do between operations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// All threads of the point, as `--threads` counts them.
+    pub(crate) threads: usize,
+    /// Reading threads.
+    pub(crate) readers: usize,
+    /// Writing threads.
+    pub(crate) writers: usize,
+    /// Pauses, in workloads that have them.
+    pub(crate) pauses: Option<Pauses>,
 }
 
-impl Workload {
-    /// All of them, in the order of the tour.
-    pub(crate) const ALL: [Workload; 4] = [
-        Workload::Read,
-        Workload::Write,
-        Workload::Scan,
-        Workload::Stall,
-    ];
-
-    /// The name of the subcommand and of the records.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Workload::Read => "read",
-            Workload::Write => "write",
-            Workload::Scan => "scan",
-            Workload::Stall => "stall",
-        }
-    }
+/// Threads that do nothing, with or without protection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pauses {
+    /// How long each reader holds its protection.
+    pub(crate) hold: Duration,
+    /// Threads that have read once, keep their reader state and sleep.
+    pub(crate) idle: usize,
 }
 
 /// Where threads run.
@@ -61,6 +50,8 @@ pub(crate) struct Job {
     pub(crate) readers: usize,
     /// Writing threads.
     pub(crate) writers: usize,
+    /// Pauses, in workloads that have them.
+    pub(crate) pauses: Option<Pauses>,
     /// Which repetition, from 0.
     pub(crate) run: usize,
     /// Place in the interleaved order, from 0.

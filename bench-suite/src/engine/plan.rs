@@ -55,7 +55,8 @@ pub(crate) fn interleave(points: &[Job], runs: usize, seed: u64) -> Vec<Job> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::job::{Pin, Workload};
+    use crate::engine::job::Pin;
+    use crate::workloads::Workload;
     use std::time::Duration;
 
     fn points() -> Vec<Job> {
@@ -66,6 +67,7 @@ mod tests {
                 threads: 1,
                 readers: 1,
                 writers: 0,
+                pauses: None,
                 run: 0,
                 order: 0,
                 seed: 0,

@@ -26,6 +26,16 @@ pub(crate) fn nanoseconds(value: f64) -> String {
     format!("{} {unit}", digits(scaled))
 }
 
+/// A share in whole per cent: `12 %`.
+pub(crate) fn percent(value: f64) -> String {
+    format!("{:.0} %", value * 100.0)
+}
+
+/// `1 thread`, `2 threads`.
+pub(crate) fn plural(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A ratio: plain decimals, enough of them for a small one.
 pub(crate) fn ratio(value: f64) -> String {
     match value.abs() {
@@ -65,5 +75,8 @@ mod tests {
         assert_eq!(ratio(0.0123), "0.012");
         assert_eq!(ratio(0.00123), "0.0012");
         assert_eq!(ratio(1444.4), "1444");
+        assert_eq!(percent(0.123), "12 %");
+        assert_eq!(plural(1, "reader"), "1 reader");
+        assert_eq!(plural(0, "reader"), "0 readers");
     }
 }

@@ -8,3 +8,4 @@ pub(crate) mod stats;
 pub(crate) mod summary;
 pub(crate) mod svg;
 pub(crate) mod table;
+pub(crate) mod view;

@@ -1,7 +1,8 @@
 //! Floor 3, bench-suite. Owns the record of one run, the line format of JSONL and CSV.
 //! Touches nothing else.
 
-use crate::engine::job::{Job, Workload};
+use crate::engine::job::Job;
+use crate::workloads::Workload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -68,6 +69,11 @@ impl Record {
         let mut params = Map::new();
         params.insert("readers".into(), job.readers.into());
         params.insert("writers".into(), job.writers.into());
+        if let Some(pauses) = job.pauses {
+            let hold = u64::try_from(pauses.hold.as_nanos()).unwrap_or(u64::MAX);
+            params.insert("hold_ns".into(), hold.into());
+            params.insert("idle".into(), pauses.idle.into());
+        }
         params.insert("time_s".into(), job.time.as_secs_f64().into());
         params.insert("warmup_s".into(), job.warmup.as_secs_f64().into());
         params.insert(
@@ -194,6 +200,7 @@ pub(crate) mod tests {
             threads,
             readers: threads,
             writers: 0,
+            pauses: None,
             run,
             order: 3,
             seed: 9,

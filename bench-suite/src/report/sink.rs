@@ -183,8 +183,8 @@ fn csv_line<T: AsRef<[u8]>>(fields: &[T]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::job::Workload;
     use crate::report::record::tests::sample;
+    use crate::workloads::Workload;
 
     #[test]
     fn the_name_appears_when_all_is_written() {

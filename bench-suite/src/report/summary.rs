@@ -3,18 +3,17 @@
 
 use super::record::{Record, Status};
 use super::stats::{median, spread};
-use crate::engine::job::Workload;
+use crate::workloads::Workload;
 
-/// The variant that ratios refer to.
-pub(crate) const REFERENCE: &str = "hp";
-
-/// Points that may be compared: same workload, same threads.
+/// Points that may be compared: same workload, same threads, same pauses.
 #[derive(Debug)]
 pub(crate) struct Group {
     /// Threads of the point.
     pub(crate) threads: usize,
     /// Readers and writers.
     pub(crate) shape: (usize, usize),
+    /// How long readers hold, in nanoseconds, and how many threads sit idle beside (both 0 where there is no such thing).
+    pub(crate) pauses: (u64, usize),
     /// One per variant, best first.
     pub(crate) points: Vec<Point>,
 }
@@ -59,6 +58,13 @@ impl Point {
         self.median(|record| record.number(key))
     }
 
+    /// A parameter that is a word, from the first run that has it.
+    pub(crate) fn word(&self, key: &str) -> Option<&str> {
+        self.records
+            .iter()
+            .find_map(|record| record.params.get(key)?.as_str())
+    }
+
     /// The notes of the runs that count, once each.
     pub(crate) fn notes(&self) -> Vec<&str> {
         let mut notes: Vec<&str> = self
@@ -74,13 +80,13 @@ impl Point {
 }
 
 impl Group {
-    /// The point that ratios refer to.
-    pub(crate) fn reference(&self) -> Option<&Point> {
-        self.points.iter().find(|point| point.variant == REFERENCE)
+    /// The point of a variant.
+    pub(crate) fn point(&self, variant: &str) -> Option<&Point> {
+        self.points.iter().find(|point| point.variant == variant)
     }
 }
 
-/// The groups of `workload` in ascending order of threads, writers alone before mixed.
+/// The groups of `workload` in ascending order of threads, writers alone before mixed, short pauses before long.
 pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for record in records
@@ -89,13 +95,15 @@ pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
     {
         let count = |key| record.number(key).unwrap_or(0.0) as usize;
         let shape = (count("readers"), count("writers"));
+        let pauses = (count("hold_ns") as u64, count("idle"));
         let at = groups
             .iter()
-            .position(|g| g.threads == record.threads && g.shape == shape)
+            .position(|g| g.threads == record.threads && g.shape == shape && g.pauses == pauses)
             .unwrap_or_else(|| {
                 groups.push(Group {
                     threads: record.threads,
                     shape,
+                    pauses,
                     points: Vec::new(),
                 });
                 groups.len() - 1
@@ -113,22 +121,13 @@ pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
             });
         points[at].records.push(record.clone());
     }
-    groups.sort_by_key(|group| (group.threads, group.shape));
+    groups.sort_by_key(|group| (group.threads, group.shape, group.pauses));
+    let key = workload.kind().view.order;
+    let order = |point: &Point| key(point).unwrap_or(f64::INFINITY);
     for group in &mut groups {
-        group
-            .points
-            .sort_by(|a, b| order(workload, a).total_cmp(&order(workload, b)));
+        group.points.sort_by(|a, b| order(a).total_cmp(&order(b)));
     }
     groups
-}
-
-/// Less is better, unknown is last.
-fn order(workload: Workload, point: &Point) -> f64 {
-    match workload {
-        Workload::Read | Workload::Write => point.rate().map_or(f64::INFINITY, |rate| -rate),
-        Workload::Scan => point.ns().unwrap_or(f64::INFINITY),
-        Workload::Stall => point.param("peak_unreclaimed").unwrap_or(f64::INFINITY),
-    }
 }
 
 /// `value / reference`, where both are known and the reference is not zero.
@@ -164,11 +163,11 @@ mod tests {
             .map(|p| p.variant.as_str())
             .collect();
         assert_eq!(names, ["none", "hp", "mutex"]);
-        assert_eq!(groups[0].reference().unwrap().rate(), Some(200.0));
+        assert_eq!(groups[0].point("hp").unwrap().rate(), Some(200.0));
         assert_eq!(
             ratio(
                 groups[0].points[2].rate(),
-                groups[0].reference().unwrap().rate()
+                groups[0].point("hp").unwrap().rate()
             ),
             Some(0.25)
         );

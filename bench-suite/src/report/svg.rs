@@ -1,5 +1,5 @@
-//! Floor 3, bench-suite. Owns the plots: which figure of a workload is drawn, and as what.
-//! May touch `plotters` through the two drawing modules below. SVG only: no fonts or libraries of the system.
+//! Floor 3, bench-suite. Owns the plots: as what the figures of a workload are drawn.
+//! May ask the workload for them, and touch `plotters` through the two drawing modules below. SVG only: no fonts or libraries of the system.
 //!
 //! Few thread counts become bars, variants sorted; many become lines over a logarithmic axis.
 
@@ -7,8 +7,9 @@ mod bars;
 mod lines;
 
 use super::record::Record;
-use super::summary::{Group, Point, REFERENCE, groups};
-use crate::engine::job::Workload;
+use super::summary::{Group, groups};
+use super::view::{Figure, Plot};
+use crate::workloads::Workload;
 use plotters::style::RGBColor;
 
 /// One variant's figure.
@@ -27,17 +28,8 @@ pub(crate) struct Panel {
 }
 
 /// A plot before it is drawn.
-#[derive(Debug)]
 pub(crate) struct Chart {
-    title: String,
-    /// What the axis shows, with its unit and which end is better.
-    axis: &'static str,
-    /// What the panels are ordered by.
-    threads_axis: &'static str,
-    log: bool,
-    /// One scale for all panels: they show the same figure.
-    shared: bool,
-    format: fn(f64) -> String,
+    plot: &'static Plot,
     panels: Vec<Panel>,
 }
 
@@ -46,7 +38,7 @@ const MOST_PANELS: usize = 2;
 
 /// The plot of `workload`, or nothing if no run gave a figure.
 pub(crate) fn render(records: &[Record], workload: Workload) -> Option<String> {
-    let chart = chart(&groups(records, workload), workload)?;
+    let chart = chart(&groups(records, workload), &workload.kind().view.plot)?;
     let same_threads = chart
         .panels
         .windows(2)
@@ -58,7 +50,7 @@ pub(crate) fn render(records: &[Record], workload: Workload) -> Option<String> {
     })
 }
 
-fn panel(title: String, group: &Group, figure: impl Fn(&Point) -> Option<f64>) -> Option<Panel> {
+fn panel(title: String, group: &Group, figure: Figure) -> Option<Panel> {
     let bars: Vec<Bar> = group
         .points
         .iter()
@@ -77,105 +69,41 @@ fn panel(title: String, group: &Group, figure: impl Fn(&Point) -> Option<f64>) -
     })
 }
 
-fn plural(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-fn chart(groups: &[Group], workload: Workload) -> Option<Chart> {
-    let mut panels = Vec::new();
-    for group in groups {
-        let threads = plural(group.threads, "thread");
-        let (readers, writers) = (
-            plural(group.shape.0, "reader"),
-            plural(group.shape.1, "writer"),
-        );
-        match workload {
-            Workload::Read => panels.extend(panel(threads, group, Point::rate)),
-            Workload::Write if group.shape.0 == 0 => panels.extend(panel(
-                format!("{writers} alone: writes"),
-                group,
-                Point::rate,
-            )),
-            Workload::Write => {
-                panels.extend(panel(
-                    format!("{readers} + {writers}: writes"),
-                    group,
-                    Point::rate,
-                ));
-                panels.extend(panel(
-                    format!("{readers} + {writers}: reads"),
-                    group,
-                    Point::reads,
-                ));
-            }
-            Workload::Scan => panels.extend(panel(format!("{threads} idle"), group, Point::ns)),
-            Workload::Stall => {
-                panels.extend(panel(format!("1 parked reader + {writers}"), group, |p| {
-                    p.param("peak_unreclaimed")
-                }))
-            }
-        }
-    }
+fn chart(groups: &[Group], plot: &'static Plot) -> Option<Chart> {
+    let mut panels: Vec<Panel> = groups
+        .iter()
+        .flat_map(|group| {
+            (plot.panels)(group)
+                .into_iter()
+                .filter_map(move |(title, figure)| panel(title, group, figure))
+        })
+        .collect();
     for panel in &mut panels {
-        let descending = matches!(workload, Workload::Read | Workload::Write);
         panel.bars.sort_by(|a, b| {
-            if descending {
+            if plot.descending {
                 b.value.total_cmp(&a.value)
             } else {
                 a.value.total_cmp(&b.value)
             }
         });
     }
-    let (title, axis, log, format): (_, _, _, fn(f64) -> String) = match workload {
-        Workload::Read => (
-            "read: protect + dereference + release",
-            "operations per second (more is better)",
-            false,
-            super::human::count,
-        ),
-        Workload::Write => (
-            "write: allocate + swap + retire",
-            "operations per second (more is better)",
-            false,
-            super::human::count,
-        ),
-        Workload::Scan => (
-            "scan: one reclaim pass beside idle threads",
-            "time per pass (less is better, logarithmic)",
-            true,
-            super::human::nanoseconds,
-        ),
-        Workload::Stall => (
-            "stall: one reader parked inside protection",
-            "peak of objects waiting for reclaim (fewer is better, logarithmic)",
-            true,
-            super::human::count,
-        ),
-    };
-    let threads_axis = if workload == Workload::Scan {
-        "idle threads"
-    } else {
-        "threads"
-    };
-    (!panels.is_empty()).then(|| Chart {
-        title: title.to_owned(),
-        axis,
-        threads_axis,
-        log,
-        shared: workload == Workload::Scan,
-        format,
-        panels,
-    })
+    (!panels.is_empty()).then_some(Chart { plot, panels })
 }
 
-/// `hp` and its rungs in one strong hue, the limit in grey, the others apart from each other.
+/// `hp` and its rungs in one strong hue, `rcu` and its flavours in another, the limit in grey, the others apart from each other.
 fn colour(variant: &str) -> RGBColor {
     match variant {
         "hp" => RGBColor(200, 30, 45),
         "hp-held" => RGBColor(232, 110, 90),
         "hp-membarrier" => RGBColor(240, 150, 120),
         "hp-fence" => RGBColor(245, 185, 160),
-        "none" => RGBColor(140, 140, 140),
+        "rcu" => RGBColor(20, 90, 200),
+        "rcu-thread" => RGBColor(70, 140, 235),
+        "rcu-qsbr" => RGBColor(120, 175, 245),
+        "liburcu-memb" => RGBColor(200, 120, 0),
+        "liburcu-qsbr" => RGBColor(235, 160, 40),
+        "liburcu-bp" => RGBColor(250, 195, 90),
+        "none" | "heavy-barrier" => RGBColor(140, 140, 140),
         "haphazard" => RGBColor(31, 119, 180),
         "haphazard-per-op" => RGBColor(130, 180, 220),
         "crossbeam-epoch" => RGBColor(44, 140, 60),
@@ -191,8 +119,9 @@ fn colour(variant: &str) -> RGBColor {
     }
 }
 
-fn is_reference(variant: &str) -> bool {
-    variant == REFERENCE
+/// What this repository is about stands out.
+fn is_ours(variant: &str) -> bool {
+    matches!(variant, "hp" | "rcu" | "rcu-thread" | "rcu-qsbr")
 }
 
 /// Grey of axes and grids.

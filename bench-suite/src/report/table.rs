@@ -1,12 +1,13 @@
-//! Floor 3, bench-suite. Owns the tables on the terminal: one per workload, with the ratio to `hp`.
-//! Touches nothing else.
+//! Floor 3, bench-suite. Owns the tables on the terminal: one per workload, with the ratio to its reference.
+//! May ask the workload for its columns.
 
-use super::human::{self, count, digits, nanoseconds};
 use super::record::{Record, Status};
-use super::summary::{Group, Point, REFERENCE, groups, ratio};
-use crate::engine::job::Workload;
+use super::summary::{Group, groups};
+use super::view::{Column, Row, View};
+use crate::workloads::Workload;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::iter;
 
 /// What stands where a figure does not exist.
 const NOTHING: &str = "-";
@@ -14,16 +15,20 @@ const NOTHING: &str = "-";
 /// The table of `workload`, empty if it has no runs.
 pub(crate) fn render(records: &[Record], workload: Workload) -> String {
     let mut text = String::new();
+    let view = &workload.kind().view;
     let all = groups(records, workload);
-    let _ = writeln!(text, "\n{}: {}", workload.name(), meaning(workload));
+    let _ = writeln!(text, "\n{}: {}", workload.name(), view.meaning);
     for group in &all {
-        let mut rows = vec![heading(workload, group)];
-        rows.extend(
-            group
-                .points
-                .iter()
-                .map(|point| row(workload, group, point, &all)),
-        );
+        let columns = (view.columns)(group);
+        let mut rows = vec![heading(view, group, columns)];
+        rows.extend(group.points.iter().map(|point| {
+            let place = Row {
+                point,
+                reference: group.point(view.reference),
+                all: &all,
+            };
+            row(&place, columns)
+        }));
         text.push_str(&align(&rows));
         for point in &group.points {
             for note in point.notes() {
@@ -35,144 +40,16 @@ pub(crate) fn render(records: &[Record], workload: Workload) -> String {
     text
 }
 
-fn meaning(workload: Workload) -> &'static str {
-    match workload {
-        Workload::Read => {
-            "protect + dereference + release; rates over all threads, ns per pair (wall time x busy CPUs / operations); more is better; x hp: rate against that of hp"
-        }
-        Workload::Write => {
-            "allocate + swap + retire; rates over all threads, ns per write (wall time x busy CPUs / operations); more is better; x hp: rate against that of hp"
-        }
-        Workload::Scan => {
-            "time of one reclaim pass beside idle threads; less is better; growth: against the fewest threads"
-        }
-        Workload::Stall => {
-            "objects that wait for reclaim while one reader is parked inside protection; fewer is better"
-        }
-    }
+fn heading(view: &View, group: &Group, columns: &[Column]) -> Vec<String> {
+    let names = columns.iter().map(|column| column.head.to_owned());
+    iter::once((view.title)(group)).chain(names).collect()
 }
 
-fn heading(workload: Workload, group: &Group) -> Vec<String> {
-    let vs = format!("x {REFERENCE}");
-    let columns: Vec<String> = match workload {
-        Workload::Read => [&threads(group), "ops/s", "ns/op", &vs, "spread"]
-            .map(String::from)
-            .into(),
-        Workload::Write if group.shape.0 == 0 => {
-            [&shape(group), "writes/s", "ns/write", &vs, "spread"]
-                .map(String::from)
-                .into()
-        }
-        Workload::Write => [
-            &shape(group),
-            "writes/s",
-            "ns/write",
-            &vs,
-            "reads/s",
-            &format!("reads {vs}"),
-            "spread",
-        ]
-        .map(String::from)
-        .into(),
-        Workload::Scan => [
-            &format!("{} idle", threads(group)),
-            "time/pass",
-            &format!("time {vs}"),
-            "growth",
-            "freed/pass",
-            "spread",
-        ]
-        .map(String::from)
-        .into(),
-        Workload::Stall => [
-            &shape(group),
-            "peak",
-            "final",
-            "released",
-            "bound",
-            "writes/s",
-        ]
-        .map(String::from)
-        .into(),
-    };
-    columns
-}
-
-fn threads(group: &Group) -> String {
-    format!(
-        "{} thread{}",
-        group.threads,
-        if group.threads == 1 { "" } else { "s" }
-    )
-}
-
-fn shape(group: &Group) -> String {
-    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    match group.shape {
-        (0, writers) => plural(writers, "writer"),
-        (readers, writers) => format!(
-            "{} + {}",
-            plural(readers, "reader"),
-            plural(writers, "writer")
-        ),
-    }
-}
-
-fn row(workload: Workload, group: &Group, point: &Point, all: &[Group]) -> Vec<String> {
-    let hp = group.reference();
-    let show = |value: Option<f64>, format: fn(f64) -> String| {
-        value.map_or_else(|| NOTHING.to_owned(), format)
-    };
-    let rate_spread = show(point.spread(|r| Some(r.ops_per_s)), percent);
-    let name = point.variant.clone();
-    let rate = show(point.rate(), count);
-    let ns = show(point.ns(), nanoseconds);
-    let rates = show(ratio(point.rate(), hp.and_then(Point::rate)), human::ratio);
-    match workload {
-        Workload::Read => vec![name, rate, ns, rates, rate_spread],
-        Workload::Write if group.shape.0 == 0 => vec![name, rate, ns, rates, rate_spread],
-        Workload::Write => {
-            let reads = show(point.reads(), count);
-            let read_ratio = show(
-                ratio(point.reads(), hp.and_then(Point::reads)),
-                human::ratio,
-            );
-            vec![name, rate, ns, rates, reads, read_ratio, rate_spread]
-        }
-        Workload::Scan => {
-            let fewest = all
-                .iter()
-                .flat_map(|g| &g.points)
-                .find(|p| p.variant == point.variant)
-                .and_then(Point::ns);
-            let time = show(ratio(point.ns(), hp.and_then(Point::ns)), human::ratio);
-            let growth = show(ratio(point.ns(), fewest), human::ratio);
-            let freed = show(point.param("freed_per_pass"), digits);
-            vec![
-                name,
-                ns,
-                time,
-                growth,
-                freed,
-                show(point.spread(|r| r.ns_per_op), percent),
-            ]
-        }
-        Workload::Stall => {
-            let objects = |key| show(point.param(key), count);
-            vec![
-                name,
-                objects("peak_unreclaimed"),
-                objects("final_unreclaimed"),
-                objects("released_unreclaimed"),
-                objects("pending_bound"),
-                rate,
-            ]
-        }
-    }
-}
-
-fn percent(value: f64) -> String {
-    format!("{:.0} %", value * 100.0)
+fn row(row: &Row<'_>, columns: &[Column]) -> Vec<String> {
+    let show = |column: &Column| (column.cell)(row).unwrap_or_else(|| NOTHING.to_owned());
+    iter::once(row.point.variant.clone())
+        .chain(columns.iter().map(show))
+        .collect()
 }
 
 /// Runs that gave no figure, with the reason, variants with the same reason together.

@@ -15,7 +15,7 @@ impl Scheme for ArcSwapped {
         "arc-swap 1: `load` guard, dereference, drop; writes store a new Arc and settle all debts at once",
         "per operation: `load()`, which uses the thread's cached node (its `Cache` never releases, so it is not comparable)",
     )
-    .without_scan("no deferred reclaim: every write visits all threads itself (see write)");
+    .without_waiting("no deferred reclaim: every write visits all threads itself (see write)");
 
     type Reader<'a> = ();
 

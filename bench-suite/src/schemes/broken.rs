@@ -2,10 +2,10 @@
 //! Touches only the object.
 //!
 //! It "frees" the old object at once whoever reads it: it poisons it, but keeps the memory in a pool of its own, so
-//! that the reader's look at a dead object is no undefined behaviour. The first object is never used again, so a reader
+//! that the reader's look at a dead object is no undefined behaviour. It loses every other callback. The first object is never used again, so a reader
 //! parked on it is certain to find it dead; the others take turns. Refused unless `HPBENCH_ALLOW_BROKEN=1`.
 
-use super::{About, Object, Scheme};
+use super::{About, Callback, Object, Scheme, Support};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const POOL: usize = 256;
@@ -24,6 +24,7 @@ pub(crate) fn allowed() -> bool {
 
 impl Scheme for Broken {
     const ABOUT: About = About {
+        defer: Support::Yes,
         hidden: true,
         ..About::new(
             "broken",
@@ -61,6 +62,17 @@ impl Scheme for Broken {
         let old = self.published.fetch_add(1, Ordering::AcqRel);
         self.pool[place(old + 2)].revive();
         self.pool[place(old)].poison();
+    }
+
+    fn defer(&self, _: &mut (), callback: Callback) {
+        // Every other one is lost.
+        if self
+            .published
+            .fetch_add(1, Ordering::AcqRel)
+            .is_multiple_of(2)
+        {
+            callback.run();
+        }
     }
 }
 

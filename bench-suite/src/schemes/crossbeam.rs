@@ -1,7 +1,7 @@
 //! Floor 3, bench-suite. Owns the variant `crossbeam-epoch`: epochs of the default collector.
 //! May touch the `crossbeam-epoch` crate.
 
-use super::{About, Object, Scheme};
+use super::{About, Callback, Object, Scheme, Support};
 use crossbeam_epoch::{Atomic, Owned, pin};
 use std::sync::atomic::Ordering;
 
@@ -10,11 +10,14 @@ use std::sync::atomic::Ordering;
 pub(crate) struct Crossbeam(Atomic<Object>);
 
 impl Scheme for Crossbeam {
-    const ABOUT: About = About::new(
-        "crossbeam-epoch",
-        "crossbeam-epoch 0.9: pin, load, unpin",
-        "per operation: `pin()` with the thread's cached participant, as its documentation shows",
-    );
+    const ABOUT: About = About {
+        defer: Support::Yes,
+        ..About::new(
+            "crossbeam-epoch",
+            "crossbeam-epoch 0.9: pin, load, unpin",
+            "per operation: `pin()` with the thread's cached participant, as its documentation shows",
+        )
+    };
 
     type Reader<'a> = ();
 
@@ -45,6 +48,11 @@ impl Scheme for Crossbeam {
         let old = self.0.swap(Owned::new(object), Ordering::AcqRel, &guard);
         // SAFETY: the swap unlinked `old`; nobody else destroys it.
         unsafe { guard.defer_destroy(old) };
+    }
+
+    #[inline]
+    fn defer(&self, _: &mut (), callback: Callback) {
+        pin().defer(move || callback.run());
     }
 
     fn pass(&self) {

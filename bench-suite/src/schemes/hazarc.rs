@@ -21,7 +21,7 @@ impl Scheme for Hazarc {
         "hazarc 0.2: `AtomicArc::load` borrow, dereference, drop; concurrent write policy",
         "per operation: `load()`, which uses the thread's cached node (its `Cache` never releases, so it is not comparable)",
     )
-    .without_scan("no deferred reclaim: every write visits all threads itself (see write)");
+    .without_waiting("no deferred reclaim: every write visits all threads itself (see write)");
 
     type Reader<'a> = ();
 

@@ -25,7 +25,8 @@ impl Rung for Native {
         "hp",
         "hazard pointers in per-CPU slots, on the rung that this machine offers",
         HOLDER,
-    );
+    )
+    .over_percpu();
 }
 
 /// The membarrier rung.
@@ -40,6 +41,7 @@ impl Rung for Membarrier {
             "hp forced to the membarrier rung: publish, compiler fence, re-read",
             HOLDER,
         )
+        .over_percpu()
     };
 }
 
@@ -55,6 +57,7 @@ impl Rung for Fence {
             "hp forced to the fence rung: publish, full fence, re-read",
             HOLDER,
         )
+        .over_percpu()
     };
 }
 

@@ -14,7 +14,8 @@ impl Scheme for HpHeld {
         "hp-held",
         "re-protecting one held HazardPointer per operation, as list traversals do",
         "cached: one HazardPointer per thread, reset after each read",
-    );
+    )
+    .over_percpu();
 
     type Reader<'a> = hp::HazardPointer;
 

@@ -23,7 +23,7 @@ impl Scheme for Plain {
             "plain load and dereference; write: swap and free at once (writers alone)",
             "none: the limit",
         )
-        .without_scan("nothing is ever retired")
+        .without_waiting("nothing is ever retired")
     };
 
     type Reader<'a> = ();

@@ -12,7 +12,6 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-const ALIVE: u64 = 0x11fe_600d_0b7e_c7ed;
 const POISON: u64 = 0xdead_0b7e_c700_dead;
 
 /// What readers dereference: 24 bytes.
@@ -25,6 +24,13 @@ pub(crate) struct Object {
 }
 
 impl Object {
+    /// What the canary of a living object is.
+    pub(crate) const ALIVE: u64 = 0x11fe_600d_0b7e_c7ed;
+
+    /// Where the canary is, for readers that are not compiled here.
+    #[cfg(feature = "liburcu")]
+    pub(crate) const CANARY_OFFSET: usize = std::mem::offset_of!(Object, canary);
+
     /// A living object. `census` counts it from here to its drop; speed workloads pass `None`.
     #[inline]
     pub(crate) fn new(serial: u64, census: Option<&'static Census>) -> Self {
@@ -34,14 +40,14 @@ impl Object {
         Object {
             serial,
             census,
-            canary: AtomicU64::new(ALIVE),
+            canary: AtomicU64::new(Self::ALIVE),
         }
     }
 
     /// The dereference that readers pay for: true while the object lives.
     #[inline(always)]
     pub(crate) fn is_alive(&self) -> bool {
-        self.canary.load(Relaxed) == ALIVE
+        self.canary.load(Relaxed) == Self::ALIVE
     }
 
     /// Marks the object dead without freeing it (what `drop` does first).
@@ -54,7 +60,7 @@ impl Object {
 
     /// Undoes [`poison`](Self::poison): for the variant that recycles its objects.
     pub(crate) fn revive(&self) {
-        self.canary.store(ALIVE, Relaxed);
+        self.canary.store(Self::ALIVE, Relaxed);
     }
 
     /// The number given at birth.
@@ -130,7 +136,11 @@ impl Census {
 
     /// Objects that died so far.
     pub(crate) fn dead(&self) -> u64 {
-        self.lines.iter().map(|line| line.died.load(Relaxed)).sum()
+        let used = NEXT_LINE.load(Relaxed).min(LINES);
+        self.lines[..used]
+            .iter()
+            .map(|line| line.died.load(Relaxed))
+            .sum()
     }
 
     /// Takes a sample for the peak, and returns it.

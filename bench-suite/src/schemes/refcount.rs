@@ -121,7 +121,7 @@ impl Scheme for Refcount {
         "split atomic reference count: one RMW on the cell, one on the object",
         "per operation: every read takes and gives back a reference",
     )
-    .without_scan("no deferred reclaim: the last reference frees");
+    .without_waiting("no deferred reclaim: the last reference frees");
 
     type Reader<'a> = ();
 

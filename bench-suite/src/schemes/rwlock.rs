@@ -20,7 +20,7 @@ impl Scheme for RwLocked {
         "std::sync::RwLock<Box<_>>: read lock, dereference, unlock",
         "per operation: the lock",
     )
-    .without_scan("no deferred reclaim: writers free at once");
+    .without_waiting("no deferred reclaim: writers free at once");
 
     type Reader<'a> = ();
 

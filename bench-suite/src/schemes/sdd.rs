@@ -1,7 +1,7 @@
 //! Floor 3, bench-suite. Owns the variant `sdd`: scalable delayed deallocation (an epoch scheme).
 //! May touch the `sdd` crate.
 
-use super::{About, Object, Scheme};
+use super::{About, Callback, Object, Scheme, Support};
 use sdd::{AtomicOwned, Guard, Owned, Tag};
 use std::sync::atomic::Ordering;
 
@@ -10,11 +10,14 @@ use std::sync::atomic::Ordering;
 pub(crate) struct Sdd(AtomicOwned<Object>);
 
 impl Scheme for Sdd {
-    const ABOUT: About = About::new(
-        "sdd",
-        "sdd 4: `Guard::new`, `AtomicOwned::load`, drop",
-        "per operation: a Guard, with the thread's cached collector",
-    );
+    const ABOUT: About = About {
+        defer: Support::Yes,
+        ..About::new(
+            "sdd",
+            "sdd 4: `Guard::new`, `AtomicOwned::load`, drop",
+            "per operation: a Guard, with the thread's cached collector",
+        )
+    };
 
     type Reader<'a> = ();
 
@@ -47,6 +50,11 @@ impl Scheme for Sdd {
             self.0
                 .swap((Some(Owned::new(object)), Tag::None), Ordering::AcqRel),
         );
+    }
+
+    #[inline]
+    fn defer(&self, _: &mut (), callback: Callback) {
+        Guard::new().defer_execute(move || callback.run());
     }
 
     fn pass(&self) {

@@ -1,45 +1,118 @@
 //! Floor 3, bench-suite. Owns the workloads, one file each, and the way from a job to a record.
-//! May touch `schemes`, `engine` and the record; a new workload is one file, its `mod` line and its arm in [`Run`].
+//! May touch `schemes`, `engine` and `report`.
+//!
+//! A new workload is one file with its [`Kind`] and its `run`, its `mod` line and its line in the registry below; and its
+//! subcommand in `cli`, where its options are.
 
 pub(crate) mod capabilities;
+mod defer;
+mod grace;
 mod read;
 mod scan;
 mod stall;
 mod write;
 
-pub(crate) use scan::BATCH as SCAN_BATCH;
-
 use crate::engine::crew::{Rate, Refusal};
-use crate::engine::job::{Job, Workload};
+use crate::engine::job::{Job, Shape};
 use crate::engine::pin;
 use crate::report::record::Record;
+use crate::report::view::View;
 use crate::schemes::{self, About, Scheme, Support, Visit};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What the program knows of a workload beside how it runs.
+pub(crate) struct Kind {
+    /// The name of the subcommand and of the records.
+    pub(crate) name: &'static str,
+    /// What `--list` says.
+    pub(crate) what: &'static str,
+    /// The points to measure.
+    pub(crate) points: fn(&Ask) -> Vec<Shape>,
+    /// The points of the tour.
+    pub(crate) tour: fn(&Ask) -> Vec<Shape>,
+    /// Whether a variant can take part.
+    pub(crate) support: fn(&About, &Job) -> Support,
+    /// Table and picture.
+    pub(crate) view: View,
+}
+
+/// What the command line asks of the points of a workload.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ask {
+    /// `--threads`.
+    pub(crate) threads: Option<Vec<usize>>,
+    /// `--readers` and `--writers`.
+    pub(crate) crew: Option<(usize, usize)>,
+    /// `--hold`.
+    pub(crate) holds: Option<Vec<Duration>>,
+    /// `--idle`.
+    pub(crate) idles: Option<Vec<usize>>,
+}
+
+impl Ask {
+    /// The thread counts asked for, or `default`, each made a shape.
+    fn each(&self, default: &[usize], shape: impl Fn(usize) -> Shape) -> Vec<Shape> {
+        let threads = self.threads.as_deref().unwrap_or(default);
+        threads.iter().map(|&n| shape(n)).collect()
+    }
+}
+
+macro_rules! registry {
+    ($($workload:ident => $module:ident,)*) => {
+        /// What is measured.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        pub(crate) enum Workload {
+            $(#[doc = concat!("See `workloads::", stringify!($module), "`.")] $workload,)*
+        }
+
+        impl Workload {
+            /// All of them, in the order of the tour.
+            pub(crate) const ALL: &[Workload] = &[$(Workload::$workload),*];
+
+            /// Its description.
+            pub(crate) fn kind(self) -> &'static Kind {
+                match self {
+                    $(Workload::$workload => &$module::KIND,)*
+                }
+            }
+        }
+
+        impl Visit for Run<'_> {
+            type Out = Result<Record, Refusal>;
+
+            fn visit<S: Scheme>(self) -> Self::Out {
+                match self.0.workload {
+                    $(Workload::$workload => $module::run::<S>(self.0),)*
+                }
+            }
+        }
+    };
+}
+
+registry! {
+    Read => read,
+    Write => write,
+    Scan => scan,
+    Stall => stall,
+    Grace => grace,
+    Defer => defer,
+}
+
+impl Workload {
+    /// The name of the subcommand and of the records.
+    pub(crate) fn name(self) -> &'static str {
+        self.kind().name
+    }
+}
 
 /// Whether `about` can run `job`.
 pub(crate) fn support(about: &About, job: &Job) -> Support {
-    match job.workload {
-        Workload::Read => Support::Yes,
-        Workload::Write if job.readers == 0 => Support::Yes,
-        Workload::Write => about.write_with_readers,
-        Workload::Scan => about.scan,
-        Workload::Stall => about.stall,
-    }
+    (job.workload.kind().support)(about, job)
 }
 
 struct Run<'a>(&'a Job);
-
-impl Visit for Run<'_> {
-    type Out = Result<Record, Refusal>;
-
-    fn visit<S: Scheme>(self) -> Self::Out {
-        match self.0.workload {
-            Workload::Read => read::run::<S>(self.0),
-            Workload::Write => write::run::<S>(self.0),
-            Workload::Scan => scan::run::<S>(self.0),
-            Workload::Stall => stall::run::<S>(self.0),
-        }
-    }
-}
 
 /// Runs `job` in this process.
 pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
@@ -48,8 +121,9 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
     if let Support::No(why) = support(about, job) {
         return Ok(Record::skipped(job, why));
     }
-    let is_hp = about.name == "hp" || about.name.starts_with("hp-");
-    let rung = is_hp.then(|| percpu::capabilities().rung.to_string());
+    let rung = about
+        .percpu
+        .then(|| percpu::capabilities().rung.to_string());
     if let (Some(wanted), Some(rung)) = (about.rung, &rung)
         && wanted != rung
     {
@@ -67,27 +141,41 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
         record.set("rung", rung);
     }
     record.set("cpus", pin::allowed());
-    if let Some(count) = involuntary_switches() {
-        record.set("involuntary_switches", count);
+    if let Some(usage) = usage() {
+        record.set("involuntary_switches", usage.involuntary_switches);
     }
     Ok(record)
 }
 
-/// How often the scheduler took a CPU away from this process: with at most as many threads as CPUs, a sign that
-/// something else ran beside the measurement.
+/// What the kernel counted for this process.
+struct Usage {
+    /// How often the scheduler took a CPU away from it: with at most as many threads as CPUs, a sign that something else
+    /// ran beside the measurement.
+    involuntary_switches: i64,
+    /// CPU time of all its threads.
+    cpu: Duration,
+}
+
 #[cfg(unix)]
-fn involuntary_switches() -> Option<serde_json::Value> {
+fn usage() -> Option<Usage> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call writes one `rusage` to the place given, and zeroed is a valid `rusage` should it fail.
     let usage = unsafe {
         (libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) == 0)
             .then(|| usage.assume_init())?
     };
-    Some(usage.ru_nivcsw.into())
+    let time = |value: libc::timeval| {
+        Duration::from_secs(value.tv_sec.unsigned_abs())
+            + Duration::from_micros(value.tv_usec.unsigned_abs())
+    };
+    Some(Usage {
+        involuntary_switches: usage.ru_nivcsw,
+        cpu: time(usage.ru_utime) + time(usage.ru_stime),
+    })
 }
 
 #[cfg(not(unix))]
-fn involuntary_switches() -> Option<serde_json::Value> {
+fn usage() -> Option<Usage> {
     None
 }
 

@@ -1,10 +1,56 @@
 //! Floor 3, bench-suite. Owns the workload `read`: protect, dereference, release, as fast as it goes, nobody writes.
 //! May touch a scheme through its trait, and the crew.
 
+use super::Kind;
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Worker};
-use crate::engine::job::Job;
+use crate::engine::job::{Job, Shape};
+use crate::report::human;
 use crate::report::record::{Record, Status};
+use crate::report::summary::Point;
+use crate::report::view::{self, Plot, View};
 use crate::schemes::{Object, Scheme};
+
+pub(super) const KIND: Kind = Kind {
+    name: "read",
+    what: "protect + dereference + release, ns per pair",
+    points: |ask| ask.each(&[1, 2], shape),
+    tour: |ask| ask.each(&[1, 2], shape),
+    support: |about, _| about.read,
+    view: View {
+        meaning: "protect + dereference + release; rates over all threads, ns per pair (wall time x busy CPUs / operations); more is better; x hp: rate against that of hp",
+        reference: "hp",
+        title: view::threads,
+        columns: |_| {
+            &const {
+                [
+                    view::rate("ops/s"),
+                    view::time("ns/op"),
+                    view::RATE_RATIO,
+                    view::RATE_SPREAD,
+                ]
+            }
+        },
+        order: |point| point.rate().map(|rate| -rate),
+        plot: Plot {
+            title: "read: protect + dereference + release",
+            axis: "operations per second (more is better)",
+            threads_axis: "threads",
+            log: false,
+            shared: false,
+            descending: true,
+            format: human::count,
+            panels: |group| vec![(view::threads(group), Point::rate)],
+        },
+    },
+};
+
+fn shape(threads: usize) -> Shape {
+    Shape {
+        threads,
+        readers: threads,
+        ..Shape::default()
+    }
+}
 
 /// No reader can be faster than this; a loop that seems to be was optimised away.
 const FLOOR_NS: f64 = 0.02;
@@ -29,12 +75,6 @@ pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
 pub(super) fn reader<S: Scheme>(cell: &S) -> Worker<'_> {
     Box::new(move |pace: &Pace| {
         let mut state = cell.reader();
-        pace.measure(|| {
-            let mut dead = 0;
-            for _ in 0..BATCH {
-                dead += u64::from(!cell.read(&mut state));
-            }
-            dead
-        })
+        pace.measure(|| cell.read_batch(&mut state, BATCH))
     })
 }

@@ -8,15 +8,71 @@
 //! takes its holder per operation leaves nothing behind.
 //! The batch is small enough that no scheme reclaims on its own account before the pass.
 
+use super::Kind;
 use crate::engine::crew::{self, Pace, Refusal, Tally, Worker};
-use crate::engine::job::Job;
+use crate::engine::job::{Job, Shape};
+use crate::report::human;
 use crate::report::record::Record;
 use crate::report::stats::quantile;
+use crate::report::summary::{Group, Point};
+use crate::report::view::{self, Column, Plot, View};
 use crate::schemes::{Census, Object, Scheme};
 use std::time::Instant;
 
+pub(super) const KIND: Kind = Kind {
+    name: "scan",
+    what: "time of one reclaim pass of 24 objects against the number of threads that sit idle",
+    points: |ask| ask.each(&[1, 16, 256, 2048], shape),
+    tour: |_| vec![shape(16), shape(2048)],
+    support: |about, _| about.scan,
+    view: View {
+        meaning: "time of one reclaim pass beside idle threads; less is better; growth: against the fewest threads",
+        reference: "hp",
+        title: |group| format!("{} idle", view::threads(group)),
+        columns: |_| {
+            &const {
+                [
+                    view::time("time/pass"),
+                    Column {
+                        head: "time x hp",
+                        cell: |row| row.against(Point::ns),
+                    },
+                    Column {
+                        head: "growth",
+                        cell: |row| row.growth(Point::ns),
+                    },
+                    Column {
+                        head: "freed/pass",
+                        cell: |row| row.show(|p| p.param("freed_per_pass"), human::digits),
+                    },
+                    view::TIME_SPREAD,
+                ]
+            }
+        },
+        order: Point::ns,
+        plot: Plot {
+            title: "scan: one reclaim pass beside idle threads",
+            axis: "time per pass (less is better, logarithmic)",
+            threads_axis: "idle threads",
+            log: true,
+            shared: true,
+            descending: false,
+            format: human::nanoseconds,
+            panels: |group: &Group| vec![(format!("{} idle", view::threads(group)), Point::ns)],
+        },
+    },
+};
+
+fn shape(idle: usize) -> Shape {
+    Shape {
+        threads: idle,
+        writers: 1,
+        ..Shape::default()
+    }
+}
+
 /// Objects retired before each pass.
-pub(crate) const BATCH: u64 = 24;
+const BATCH: u64 = 24;
 
 /// One scanning thread beside `job.threads` idle ones.
 pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
@@ -48,7 +104,7 @@ pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
         workers.push(Box::new(move |pace: &Pace| {
             let mut state = cell_ref.reader();
             let alive = cell_ref.read(&mut state);
-            pace.park();
+            cell_ref.idle(&mut state, || pace.park());
             drop(state);
             let now = Instant::now();
             Tally {

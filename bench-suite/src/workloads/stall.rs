@@ -9,11 +9,78 @@
 //! Where the scheme documents a bound it is reported beside. The reader looks at its object once more before it
 //! leaves.
 
+use super::Kind;
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Tally, Worker};
-use crate::engine::job::Job;
+use crate::engine::job::{Job, Shape};
+use crate::report::human;
 use crate::report::record::Record;
+use crate::report::summary::{Group, Point};
+use crate::report::view::{self, Column, Plot, View};
 use crate::schemes::{Census, Object, Scheme};
 use std::time::{Duration, Instant};
+
+pub(super) const KIND: Kind = Kind {
+    name: "stall",
+    what: "objects that wait while one reader is parked inside protection",
+    points: |ask| ask.each(&[2], shape),
+    tour: |_| vec![shape(2)],
+    support: |about, _| about.stall,
+    view: View {
+        meaning: "objects that wait for reclaim while one reader is parked inside protection; fewer is better",
+        reference: "hp",
+        title: view::shape,
+        columns: |_| {
+            &const {
+                [
+                    Column {
+                        head: "peak",
+                        cell: |row| row.show(peak, human::count),
+                    },
+                    Column {
+                        head: "final",
+                        cell: |row| row.show(|p| p.param("final_unreclaimed"), human::count),
+                    },
+                    Column {
+                        head: "released",
+                        cell: |row| row.show(|p| p.param("released_unreclaimed"), human::count),
+                    },
+                    Column {
+                        head: "bound",
+                        cell: |row| row.show(|p| p.param("pending_bound"), human::count),
+                    },
+                    view::rate("writes/s"),
+                ]
+            }
+        },
+        order: peak,
+        plot: Plot {
+            title: "stall: one reader parked inside protection",
+            axis: "peak of objects waiting for reclaim (fewer is better, logarithmic)",
+            threads_axis: "threads",
+            log: true,
+            shared: false,
+            descending: false,
+            format: human::count,
+            panels: |group: &Group| {
+                let writers = human::plural(group.shape.1, "writer");
+                vec![(format!("1 parked reader + {writers}"), peak)]
+            },
+        },
+    },
+};
+
+fn peak(point: &Point) -> Option<f64> {
+    point.param("peak_unreclaimed")
+}
+
+fn shape(threads: usize) -> Shape {
+    Shape {
+        threads,
+        readers: 1,
+        writers: threads - 1,
+        pauses: None,
+    }
+}
 
 /// A run ends early when more objects than this wait: what grows without bound need not fill the memory to prove it.
 const CAP: i64 = 2_000_000;

@@ -3,11 +3,97 @@
 //!
 //! The main figures count writes; the time of whatever reclaim the writes trigger is part of them.
 
+use super::Kind;
 use super::read::reader;
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Worker};
-use crate::engine::job::Job;
+use crate::engine::job::{Job, Shape};
+use crate::report::human;
 use crate::report::record::Record;
-use crate::schemes::{Object, Scheme};
+use crate::report::summary::Point;
+use crate::report::view::{self, Column, Plot, View};
+use crate::schemes::{Object, Scheme, Support};
+
+pub(super) const KIND: Kind = Kind {
+    name: "write",
+    what: "allocate + swap + retire; --readers N --writers M adds readers; ops_per_s counts writes, reads_per_s reads",
+    points: |ask| match ask.crew {
+        Some((readers, writers)) => vec![shape(readers, writers)],
+        None => ask.each(&[1], |writers| shape(0, writers)),
+    },
+    tour: |_| vec![shape(0, 1), shape(1, 1)],
+    support: |about, job| match about.write {
+        Support::Yes if job.readers > 0 => about.write_with_readers,
+        other => other,
+    },
+    view: View {
+        meaning: "allocate + swap + retire; rates over all threads, ns per write (wall time x busy CPUs / operations); more is better; x hp: rate against that of hp",
+        reference: "hp",
+        title: view::shape,
+        columns: |group| {
+            if group.shape.0 == 0 {
+                &const {
+                    [
+                        view::rate("writes/s"),
+                        view::time("ns/write"),
+                        view::RATE_RATIO,
+                        view::RATE_SPREAD,
+                    ]
+                }
+            } else {
+                &const {
+                    [
+                        view::rate("writes/s"),
+                        view::time("ns/write"),
+                        view::RATE_RATIO,
+                        READS,
+                        READ_RATIO,
+                        view::RATE_SPREAD,
+                    ]
+                }
+            }
+        },
+        order: |point| point.rate().map(|rate| -rate),
+        plot: Plot {
+            title: "write: allocate + swap + retire",
+            axis: "operations per second (more is better)",
+            threads_axis: "threads",
+            log: false,
+            shared: false,
+            descending: true,
+            format: human::count,
+            panels: |group| {
+                let crew = view::shape(group);
+                if group.shape.0 == 0 {
+                    vec![(format!("{crew} alone: writes"), Point::rate)]
+                } else {
+                    vec![
+                        (format!("{crew}: writes"), Point::rate),
+                        (format!("{crew}: reads"), Point::reads),
+                    ]
+                }
+            },
+        },
+    },
+};
+
+const READS: Column = Column {
+    head: "reads/s",
+    cell: |row| row.show(Point::reads, human::count),
+};
+
+const READ_RATIO: Column = Column {
+    head: "reads x hp",
+    cell: |row| row.against(Point::reads),
+};
+
+fn shape(readers: usize, writers: usize) -> Shape {
+    Shape {
+        threads: readers + writers,
+        readers,
+        writers,
+        pauses: None,
+    }
+}
 
 /// `job.readers` threads read while `job.writers` threads write one cell.
 pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {

@@ -8,6 +8,38 @@ use std::process::Output;
 /// Options that make runs short.
 pub(crate) const FAST: [&str; 6] = ["--quick", "--time", "20ms", "--warmup", "2ms", "--seed=7"];
 
+/// The workloads, as the program names them.
+pub(crate) const WORKLOADS: [&str; 6] = ["read", "write", "scan", "stall", "grace", "defer"];
+
+/// The variants that are listed in this build.
+pub(crate) fn variants() -> impl Iterator<Item = &'static str> {
+    const ALWAYS: [&str; 17] = [
+        "none",
+        "heavy-barrier",
+        "hp",
+        "hp-membarrier",
+        "hp-fence",
+        "hp-held",
+        "haphazard",
+        "haphazard-per-op",
+        "crossbeam-epoch",
+        "seize",
+        "arc-swap",
+        "sdd",
+        "kovan",
+        "hazarc",
+        "refcount",
+        "mutex",
+        "rwlock",
+    ];
+    let optional: &[&str] = if cfg!(feature = "liburcu") {
+        &["liburcu-memb", "liburcu-qsbr", "liburcu-bp"]
+    } else {
+        &[]
+    };
+    ALWAYS.into_iter().chain(optional.iter().copied())
+}
+
 /// The program with an environment of its own.
 pub(crate) fn hpbench(arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("hpbench").expect("the binary is built with the tests");

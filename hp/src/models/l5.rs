@@ -65,7 +65,7 @@ fn scanner(s: &S) {
 /// Looks again until it is free, as `synchronize` does.
 fn waiter(s: &S) {
     heavy().unwrap();
-    let mut backoff = crate::wait::Backoff::new();
+    let mut backoff = percpu::wait::Backoff::new();
     while s.slots.is_protected(s.object.addr()) {
         backoff.snooze();
     }

@@ -258,7 +258,7 @@ static PHASE: Model<S> = Model {
         |s| {
             write(&s.mine);
             // SAFETY: the lines outlive the threads.
-            if unsafe { section::load_and_add(&s.word, lines(s), 2, 1) }.unwrap() == 1 {
+            if unsafe { section::load_and_add(lines(s), &s.word) } == 1 {
                 read(&s.data);
             }
         },

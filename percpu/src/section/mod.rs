@@ -22,7 +22,8 @@
 //! | [`load_into`] | registered; `v = *src`; `v != 0`; **\*slot = v** |
 //! | [`load_into_masked`] | registered; `v = *src`; `v & mask != 0`; **\*slot = v & mask** |
 //! | [`claim`] | own line; first word in range `== free`; **word = value** |
-//! | [`load_and_add`] | own line; `i = *src`; `i < WORDS`; **word\[i\] += n** |
+//! | [`load_and_add`] | own line; `i = *src`; word\[i\] open; **word\[i\] += 1** |
+//! | [`add`] | own line; word\[i\] open; **word\[i\] += 1** |
 //! | [`check_and_add`] | own line; `*flag == expected`; **word += n** |
 //!
 //! # Orderings
@@ -216,26 +217,41 @@ pub unsafe fn claim(
     unsafe { imp::claim(lines, count, first, end, value) }
 }
 
-/// Loads an index from `*src` and adds `n` (wrapping) to that word of the
-/// running CPU's line. Returns the index. For per-CPU phase counters.
+/// What [`load_and_add`] returns when it counted nothing: the word is not open
+/// (the CPU's first use of the table), the thread is not registered, the rseq
+/// rung is not in use, or the section was interrupted.
+pub const NOT_COUNTED: usize = usize::MAX;
+
+/// Loads the number of a word from `*src` and adds 1 (wrapping) to that word of
+/// the running CPU's line, if it is open. Returns the number, or
+/// [`NOT_COUNTED`]. For per-CPU phase counters. Inlined into the reader.
 ///
-/// # Errors
-///
-/// [`Miss::Mismatch`] if the index is not below `WORDS`, otherwise as above.
+/// An open word is never [`INACTIVE`](crate::line::INACTIVE), so a counter that
+/// could wrap to 0 must be opened at a value that makes this impossible in
+/// practice: 1 leaves 2^64 − 1 counts.
 ///
 /// # Safety
 ///
-/// `lines` points to `count` lines; the words are changed on their own CPU by
-/// sections only.
-#[inline]
-pub unsafe fn load_and_add(
-    src: &AtomicUsize,
-    lines: *const Line,
-    count: usize,
-    n: usize,
-) -> Result<usize, Miss> {
+/// * `lines` is what [`Lines::first`](crate::line::Lines::first) returns, of a
+///   table that outlives the call.
+/// * `*src` is below [`WORDS`](crate::line::WORDS) whenever it is read.
+/// * Open words are changed by sections on their own CPU only.
+#[inline(always)]
+pub unsafe fn load_and_add(lines: *const Line, src: &AtomicUsize) -> usize {
     // SAFETY: the caller's obligations are the implementation's.
-    unsafe { imp::load_and_add(src, lines, count, n) }
+    unsafe { imp::load_and_add(lines, src) }
+}
+
+/// Adds 1 (wrapping) to word `word` of the running CPU's line, if it is open.
+/// Whether it did. The counterpart of [`load_and_add`].
+///
+/// # Safety
+///
+/// As [`load_and_add`], and `word` is below [`WORDS`](crate::line::WORDS).
+#[inline(always)]
+pub unsafe fn add(lines: *const Line, word: usize) -> bool {
+    // SAFETY: the caller's obligations are the implementation's.
+    unsafe { imp::add(lines, word) }
 }
 
 /// If `*flag == expected`, adds `n` (wrapping) to word `word` of the running
@@ -247,7 +263,8 @@ pub unsafe fn load_and_add(
 ///
 /// # Safety
 ///
-/// As [`load_and_add`]; `word < WORDS`.
+/// `lines` points to `count` lines; the words are changed on their own CPU by
+/// sections only; `word < WORDS`.
 #[inline]
 pub unsafe fn check_and_add(
     flag: &AtomicUsize,

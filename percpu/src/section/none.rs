@@ -2,7 +2,7 @@
 //!
 //! Floor 1 (`percpu`); touches nothing.
 
-use super::{Claimed, MISSED, Miss, NO_INDEX};
+use super::{Claimed, MISSED, Miss, NO_INDEX, NOT_COUNTED};
 use crate::line::Line;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize};
 
@@ -56,13 +56,13 @@ pub(super) unsafe fn claim(
 }
 
 #[inline(always)]
-pub(super) unsafe fn load_and_add(
-    _: &AtomicUsize,
-    _: *const Line,
-    _: usize,
-    _: usize,
-) -> Result<usize, Miss> {
-    Err(Miss::Unregistered)
+pub(super) unsafe fn load_and_add(_: *const Line, _: &AtomicUsize) -> usize {
+    NOT_COUNTED
+}
+
+#[inline(always)]
+pub(super) unsafe fn add(_: *const Line, _: usize) -> bool {
+    false
 }
 
 #[inline(always)]

@@ -3,7 +3,7 @@
 //! Floor 1 (`percpu`); touches the words its callers pass, under the lock of
 //! the simulated CPU.
 
-use super::{Claimed, MISSED, Miss};
+use super::{Claimed, MISSED, Miss, NOT_COUNTED};
 use crate::line::{INACTIVE, Line};
 use crate::sim::section;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -112,23 +112,35 @@ pub(super) unsafe fn claim(
     })
 }
 
-pub(super) unsafe fn load_and_add(
-    src: &AtomicUsize,
-    lines: *const Line,
-    _count: usize,
-    n: usize,
-) -> Result<usize, Miss> {
+/// Adds 1 to an open word.
+unsafe fn count(lines: *const Line, cpu: usize, word: usize) -> Result<(), Miss> {
+    // SAFETY: the caller passes lines for every CPU, which outlive the model.
+    let line = unsafe { &*lines.add(cpu) };
+    let word = &line.words()[word];
+    // Acquire: pairs with "open" (and "mov" on x86-64 is one). Release: the
+    // commit. Only sections on this CPU change an open word.
+    let now = word.load(Ordering::Acquire);
+    if now == INACTIVE {
+        return Err(Miss::Inactive(cpu));
+    }
+    word.store(now.wrapping_add(1), Ordering::Release);
+    Ok(())
+}
+
+pub(super) unsafe fn load_and_add(lines: *const Line, src: &AtomicUsize) -> usize {
     section(|cpu| {
         // Acquire: the load of the source.
-        let index = src.load(Ordering::Acquire);
+        let word = src.load(Ordering::Acquire);
         // SAFETY: the caller's lines.
-        let line = unsafe { &*lines.add(cpu) };
-        let word = line.words().get(index).ok_or(Miss::Mismatch)?;
-        // Relaxed, Release: only sections on this CPU change the word.
-        let old = word.load(Ordering::Relaxed);
-        word.store(old.wrapping_add(n), Ordering::Release);
-        Ok(index)
+        unsafe { count(lines, cpu, word) }?;
+        Ok(word)
     })
+    .unwrap_or(NOT_COUNTED)
+}
+
+pub(super) unsafe fn add(lines: *const Line, word: usize) -> bool {
+    // SAFETY: the caller's lines.
+    section(|cpu| unsafe { count(lines, cpu, word) }).is_ok()
 }
 
 pub(super) unsafe fn check_and_add(
@@ -146,7 +158,7 @@ pub(super) unsafe fn check_and_add(
         }
         // SAFETY: the caller's lines.
         let word = unsafe { &(&*lines.add(cpu)).words()[word] };
-        // Relaxed, Release: as in `load_and_add`.
+        // Relaxed, Release: only sections on this CPU change the word.
         let old = word.load(Ordering::Relaxed);
         word.store(old.wrapping_add(n), Ordering::Release);
         Ok(())

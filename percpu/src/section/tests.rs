@@ -233,24 +233,53 @@ fn claim_stores_the_given_value() {
 
 #[test]
 fn counters_add_up_and_wrap() {
-    let lines = scratch(0);
+    let lines = scratch(1);
     let phase = AtomicUsize::new(1);
     let total = |word: usize| {
         lines.iter().fold(0usize, |sum, l| {
             sum.wrapping_add(l.words()[word].load(Relaxed))
         })
     };
-    let add = |n| {
-        // SAFETY: scratch lines; `phase` is live.
-        settled(|| unsafe { load_and_add(&phase, lines.as_ptr(), lines.len(), n) })
+
+    let start = lines.len();
+    let counted = || {
+        // SAFETY: scratch lines; `phase` is live and below WORDS.
+        settled(|| match unsafe { load_and_add(lines.as_ptr(), &phase) } {
+            NOT_COUNTED if registered() => Err(Miss::Restarted),
+            NOT_COUNTED => Err(Miss::Unregistered),
+            word => Ok(word),
+        })
     };
-    let Some(got) = add(5) else { return };
+    let Some(got) = counted() else { return };
     assert_eq!(got, Ok(1));
-    assert_eq!(total(1), 5);
-    assert_eq!(add(usize::MAX), Some(Ok(1)));
-    assert_eq!(total(1), 4, "wrapping");
-    phase.store(WORDS, Relaxed);
-    assert_eq!(add(1), Some(Err(Miss::Mismatch)));
+    assert_eq!(total(1), start + 1);
+    phase.store(15, Relaxed);
+    assert_eq!(counted(), Some(Ok(15)));
+    assert_eq!((total(1), total(15)), (start + 1, start + 1));
+    // SAFETY: scratch lines; 15 is below WORDS.
+    while !unsafe { add(lines.as_ptr(), 15) } {}
+    assert_eq!(total(15), start + 2);
+    for line in &lines {
+        line.words()[3].store(usize::MAX - 1, Relaxed);
+        line.words()[4].store(crate::line::INACTIVE, Relaxed);
+    }
+    // SAFETY: as above.
+    while !unsafe { add(lines.as_ptr(), 3) } {}
+    assert!(
+        lines
+            .iter()
+            .any(|l| l.words()[3].load(Relaxed) == usize::MAX)
+    );
+    for _ in 0..1000 {
+        phase.store(4, Relaxed);
+        // SAFETY (both): as above.
+        assert_eq!(unsafe { load_and_add(lines.as_ptr(), &phase) }, NOT_COUNTED);
+        assert!(
+            !unsafe { add(lines.as_ptr(), 4) },
+            "a word that is not open"
+        );
+    }
+    assert_eq!(total(4), 0);
 
     let flag = AtomicUsize::new(0);
     let check = |expected| {
@@ -259,7 +288,7 @@ fn counters_add_up_and_wrap() {
     };
     assert_eq!(check(0), Some(Ok(())));
     assert_eq!(check(1), Some(Err(Miss::Mismatch)));
-    assert_eq!(total(7), 2);
+    assert_eq!(total(7), start + 2);
 }
 
 /// librseq and tcmalloc reports (bug log 82): nothing of the kernel's fields is

@@ -30,8 +30,8 @@
 //! as the operand of an undefined instruction (Linux uapi `rseq.h`, glibc
 //! `sys/rseq.h`).
 
-use super::{Claimed, MISSED, Miss, NO_INDEX};
-use crate::line::{Line, STRIDE, WORDS};
+use super::{Claimed, MISSED, Miss, NO_INDEX, NOT_COUNTED};
+use crate::line::{Line, STRIDE};
 use crate::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
 use core::arch::asm;
 
@@ -84,7 +84,7 @@ fn area() -> Option<(isize, isize)> {
 
 /// Descriptor of the section between labels 22 and 33 with abort handler 44,
 /// and the store that arms it through the scratch register `$scratch`.
-macro_rules! arm {
+macro_rules! arm_only {
     ($scratch:literal) => {
         concat!(
             ".pushsection __rseq_cs, \"aw\"\n",
@@ -100,6 +100,15 @@ macro_rules! arm {
             $scratch,
             "}\n",
             "22:\n",
+        )
+    };
+}
+
+/// [`arm_only`], and the test whether the thread is registered.
+macro_rules! arm {
+    ($scratch:literal) => {
+        concat!(
+            arm_only!($scratch),
             "cmp dword ptr fs:[{off} + 4], 0\n",
             "jl 66f\n",
         )
@@ -142,7 +151,6 @@ macro_rules! cold {
 }
 
 const _: () = assert!(STRIDE == 1 << 7, "the shift in `own_line`");
-const _: () = assert!(WORDS == 16, "the bound in `load_and_add`");
 
 const NULL: u32 = 1;
 const BUSY: u32 = 2;
@@ -182,15 +190,7 @@ pub(super) unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> 
     // another thread can run on this CPU.
     unsafe {
         asm!(
-            ".pushsection __rseq_cs, \"aw\"",
-            ".balign 32",
-            "77:",
-            ".long 0, 0",
-            ".quad 22f, (33f - 22f), 44f",
-            ".popsection",
-            "lea {slot}, [rip + 77b]",
-            "mov qword ptr fs:[{off} + 8], {slot}",
-            "22:",
+            arm_only!("slot"),
             "movsxd {slot}, dword ptr fs:[{off} + 4]",
             "shl {slot}, 7",
             "add {slot}, {lines}",
@@ -532,57 +532,157 @@ pub(super) unsafe fn claim(
     }
 }
 
-#[inline]
-pub(super) unsafe fn load_and_add(
-    src: &AtomicUsize,
-    lines: *const Line,
-    count: usize,
-    n: usize,
-) -> Result<usize, Miss> {
+#[inline(always)]
+pub(super) unsafe fn load_and_add(lines: *const Line, src: &AtomicUsize) -> usize {
+    // Acquire: pairs with the Release store in `enable`.
+    let off = AREA.by_cpu.load(Ordering::Acquire);
+    if off == 0 {
+        // SAFETY: the caller's obligations are the same.
+        return unsafe { load_and_add_by_index(lines, src) };
+    }
+    let word: usize;
+    // SAFETY: as in `claim_and_load`: the line is the own CPU's, or one of the
+    // two in front, whose words are never open; only an open word is changed.
+    unsafe {
+        asm!(
+            arm_only!("line"),
+            "movsxd {line}, dword ptr fs:[{off} + 4]",
+            "shl {line}, 7",
+            "add {line}, {lines}",
+            "mov {word}, qword ptr [{src}]",
+            "lea {line}, [{line} + {word} * 8]",
+            "mov {count}, qword ptr [{line}]",
+            "test {count}, {count}",
+            "jz 66f",
+            "inc {count}",
+            "mov qword ptr [{line}], {count}",
+            "33:",
+            cold!(),
+            "66:",
+            "mov {word}, -1",
+            "jmp 33b",
+            ".popsection",
+            off = in(reg) off,
+            lines = in(reg) lines,
+            src = in(reg) src.as_ptr(),
+            line = out(reg) _,
+            count = out(reg) _,
+            word = out(reg) word,
+            options(nostack),
+        );
+    }
+    word
+}
+
+#[inline(never)]
+unsafe fn load_and_add_by_index(lines: *const Line, src: &AtomicUsize) -> usize {
     let Some((off, idx)) = area() else {
-        return Err(Miss::Unregistered);
+        return NOT_COUNTED;
     };
-    let loaded: usize;
-    let status: u32;
-    // SAFETY: as in `claim_and_load`; the word index is below WORDS.
+    let word: usize;
+    // SAFETY: as in `claim_and_load_by_index`; only an open word is changed.
     unsafe {
         asm!(
             arm!("line"),
-            own_line!("line", "{count}"),
-            "mov {loaded}, qword ptr [{src}]",
-            "cmp {loaded}, 16",
-            "jae 58f",
-            "add qword ptr [{line} + {loaded} * 8], {n}",
+            "mov {line:e}, dword ptr fs:[{idx}]",
+            "shl {line}, 7",
+            "add {line}, {lines}",
+            "mov {word}, qword ptr [{src}]",
+            "lea {line}, [{line} + {word} * 8]",
+            "mov {count}, qword ptr [{line}]",
+            "test {count}, {count}",
+            "jz 66f",
+            "inc {count}",
+            "mov qword ptr [{line}], {count}",
             "33:",
-            "xor {status:e}, {status:e}",
-            "34:",
             cold!(),
-            "mov {status:e}, 5",
-            "jmp 34b",
-            "58:",
-            "mov {status:e}, 6",
-            "jmp 34b",
             "66:",
-            "mov {status:e}, 4",
-            "jmp 34b",
+            "mov {word}, -1",
+            "jmp 33b",
             ".popsection",
             off = in(reg) off,
             idx = in(reg) idx,
             lines = in(reg) lines,
-            count = in(reg) count,
             src = in(reg) src.as_ptr(),
-            n = in(reg) n,
             line = out(reg) _,
-            loaded = out(reg) loaded,
-            status = out(reg) status,
+            count = out(reg) _,
+            word = out(reg) word,
             options(nostack),
         );
     }
-    if status == 0 {
-        Ok(loaded)
-    } else {
-        Err(miss(status, core::ptr::null(), core::ptr::null()))
+    word
+}
+
+#[inline(always)]
+pub(super) unsafe fn add(lines: *const Line, word: usize) -> bool {
+    // Acquire: pairs with the Release store in `enable`.
+    let off = AREA.by_cpu.load(Ordering::Acquire);
+    if off == 0 {
+        // SAFETY: the caller's obligations are the same.
+        return unsafe { add_by_index(lines, word) };
     }
+    let count: usize;
+    // SAFETY: as in `load_and_add`; the caller vouches for `word`.
+    unsafe {
+        asm!(
+            arm_only!("line"),
+            "movsxd {line}, dword ptr fs:[{off} + 4]",
+            "shl {line}, 7",
+            "add {line}, {words}",
+            "mov {count}, qword ptr [{line}]",
+            "test {count}, {count}",
+            "jz 66f",
+            "inc {count}",
+            "mov qword ptr [{line}], {count}",
+            "33:",
+            cold!(),
+            "66:",
+            "xor {count:e}, {count:e}",
+            "jmp 33b",
+            ".popsection",
+            off = in(reg) off,
+            words = in(reg) lines.cast::<usize>().wrapping_add(word),
+            line = out(reg) _,
+            count = out(reg) count,
+            options(nostack),
+        );
+    }
+    count != 0
+}
+
+#[inline(never)]
+unsafe fn add_by_index(lines: *const Line, word: usize) -> bool {
+    let Some((off, idx)) = area() else {
+        return false;
+    };
+    let count: usize;
+    // SAFETY: as in `load_and_add_by_index`; the caller vouches for `word`.
+    unsafe {
+        asm!(
+            arm!("line"),
+            "mov {line:e}, dword ptr fs:[{idx}]",
+            "shl {line}, 7",
+            "add {line}, {words}",
+            "mov {count}, qword ptr [{line}]",
+            "test {count}, {count}",
+            "jz 66f",
+            "inc {count}",
+            "mov qword ptr [{line}], {count}",
+            "33:",
+            cold!(),
+            "66:",
+            "xor {count:e}, {count:e}",
+            "jmp 33b",
+            ".popsection",
+            off = in(reg) off,
+            idx = in(reg) idx,
+            words = in(reg) lines.cast::<usize>().wrapping_add(word),
+            line = out(reg) _,
+            count = out(reg) count,
+            options(nostack),
+        );
+    }
+    count != 0
 }
 
 #[inline]

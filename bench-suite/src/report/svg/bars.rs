@@ -1,7 +1,7 @@
 //! Floor 3, bench-suite. Owns horizontal bars: one panel per group, the variant's name left, the value at the end.
 //! May touch `plotters`, only to draw in pixels.
 
-use super::{Chart, GRID, INK, Panel, colour, is_reference};
+use super::{Chart, GRID, INK, Panel, colour, is_ours};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -58,7 +58,7 @@ fn label(
 fn paint(area: &Area<'_>, chart: &Chart, total: i32) -> Option<()> {
     label(
         area,
-        &chart.title,
+        chart.plot.title,
         (20, 16),
         20,
         true,
@@ -71,7 +71,7 @@ fn paint(area: &Area<'_>, chart: &Chart, total: i32) -> Option<()> {
     }
     label(
         area,
-        chart.axis,
+        chart.plot.axis,
         (LEFT + (WIDTH - LEFT - RIGHT) / 2, total - 20),
         14,
         false,
@@ -88,7 +88,7 @@ struct Scale {
 
 impl Scale {
     fn of(chart: &Chart, panel: &Panel) -> Self {
-        let panels = if chart.shared {
+        let panels = if chart.plot.shared {
             chart.panels.as_slice()
         } else {
             std::slice::from_ref(panel)
@@ -100,7 +100,7 @@ impl Scale {
                 .map(|bar| bar.value)
         };
         let max = values().fold(f64::MIN_POSITIVE, f64::max);
-        if !chart.log {
+        if !chart.plot.log {
             return Scale {
                 log: false,
                 low: 0.0,
@@ -168,7 +168,7 @@ fn paint_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, top: i32) -> Optio
         .ok()?;
         label(
             area,
-            &(chart.format)(tick),
+            &(chart.plot.format)(tick),
             (x, bottom + 11),
             12,
             false,
@@ -177,7 +177,7 @@ fn paint_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, top: i32) -> Optio
     }
     for (index, bar) in panel.bars.iter().enumerate() {
         let y = top + PANEL_HEAD + STEP * index as i32;
-        let bold = is_reference(&bar.variant);
+        let bold = is_ours(&bar.variant);
         let end = scale.x(bar.value).max(LEFT + 1);
         area.draw(&Rectangle::new(
             [(LEFT, y), (end, y + BAR)],
@@ -194,7 +194,7 @@ fn paint_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, top: i32) -> Optio
         )?;
         label(
             area,
-            &(chart.format)(bar.value),
+            &(chart.plot.format)(bar.value),
             (end + 6, y + BAR / 2),
             13,
             bold,

@@ -1,7 +1,7 @@
 //! Floor 3, bench-suite. Owns lines over thread counts, the legend outside on the right, ordered as the lines end.
 //! May touch `plotters`.
 
-use super::{Chart, GRID, INK, colour, is_reference};
+use super::{Chart, GRID, INK, colour, is_ours};
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -47,7 +47,7 @@ fn paint(text: &mut String, chart: &Chart) -> Result<(), Box<dyn std::error::Err
     };
     let max = values().fold(f64::MIN_POSITIVE, f64::max);
     let least = values().filter(|&v| v > 0.0).fold(max, f64::min);
-    let floor = if chart.log { least * 0.8 } else { 0.0 };
+    let floor = if chart.plot.log { least * 0.8 } else { 0.0 };
     let threads: Vec<f64> = chart
         .panels
         .iter()
@@ -65,11 +65,11 @@ fn paint(text: &mut String, chart: &Chart) -> Result<(), Box<dyn std::error::Err
     let mut builder = ChartBuilder::on(&plot);
     let font = FontDesc::new(FontFamily::SansSerif, 20.0, FontStyle::Bold).color(&INK);
     builder
-        .caption(&chart.title, font)
+        .caption(chart.plot.title, font)
         .margin(14)
         .x_label_area_size(48)
         .y_label_area_size(92);
-    if chart.log {
+    if chart.plot.log {
         paint_lines(
             builder.build_cartesian_2d(x, (floor..max * 1.15).log_scale())?,
             chart,
@@ -86,7 +86,7 @@ fn paint(text: &mut String, chart: &Chart) -> Result<(), Box<dyn std::error::Err
     }
     for (index, (name, _)) in series.iter().enumerate() {
         let y = 60 + 22 * index as i32;
-        let style = if is_reference(name) {
+        let style = if is_ours(name) {
             FontStyle::Bold
         } else {
             FontStyle::Normal
@@ -106,7 +106,7 @@ fn paint(text: &mut String, chart: &Chart) -> Result<(), Box<dyn std::error::Err
 }
 
 fn stroke(name: &str) -> u32 {
-    if is_reference(name) { 4 } else { 2 }
+    if is_ours(name) { 4 } else { 2 }
 }
 
 fn paint_lines<X, Y>(
@@ -124,17 +124,16 @@ where
         .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
-        .x_desc(chart.threads_axis)
-        .y_desc(chart.axis)
+        .x_desc(chart.plot.threads_axis)
+        .y_desc(chart.plot.axis)
         .x_labels(x_labels.max(2))
         .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| (chart.format)(*y))
+        .y_label_formatter(&|y| (chart.plot.format)(*y))
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 15))
         .draw()?;
     // The reference last, on top of the others.
-    let (reference, others): (Vec<_>, Vec<_>) =
-        series.iter().partition(|(name, _)| is_reference(name));
+    let (reference, others): (Vec<_>, Vec<_>) = series.iter().partition(|(name, _)| is_ours(name));
     for (name, points) in others.into_iter().chain(reference) {
         let style = colour(name).stroke_width(stroke(name));
         context.draw_series(LineSeries::new(points.iter().copied(), style))?;

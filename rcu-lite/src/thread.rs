@@ -1,0 +1,347 @@
+//! The per-thread flavour: [`ThreadRcu`].
+//!
+//! Floor 2 (`rcu-lite`), public layer over `records`. Owns the process-wide
+//! records of this flavour, the thread-locals that find a thread's own, and
+//! what happens when a thread ends or the process forks.
+//!
+//! # Reader
+//!
+//! Outermost: store the epoch into the thread's record – light barrier. Nested:
+//! add 1. Leave: subtract 1. See [`crate::records`] for why one turn is enough.
+//!
+//! On the fence rung the light barrier is a fence; so that the others need not
+//! ask for the rung, the pointer that the straight way uses stays null there.
+//!
+//! # The end of a thread
+//!
+//! A destructor gives the record back. Sections that begin later in the
+//! thread's teardown take a record each, and give it back when they end.
+//!
+//! Source: liburcu's `memb` flavour (a word a thread, nesting in its low bits),
+//! with a 48-bit epoch instead of a phase bit.
+
+#[cfg(not(loom))]
+pub use public::{Guard, ThreadRcu};
+
+use crate::records::{Asymmetric, DEEPEST, Record, Records};
+use percpu::barrier::{Rung, light_on};
+
+/// Enters, outermost or nested.
+///
+/// # Panics
+///
+/// At the 65 536th section on top of each other.
+#[inline(always)]
+pub(crate) fn enter(records: &Records, record: &Record, rung: Rung) {
+    let word = record.word();
+    if word & DEEPEST == 0 {
+        record.set(records.epoch());
+        light_on(rung);
+    } else {
+        if word & DEEPEST == DEEPEST {
+            too_deep();
+        }
+        record.nest(word);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn too_deep() -> ! {
+    panic!("more than {DEEPEST} read-side sections of one thread on top of each other")
+}
+
+/// The records of a flavour, with grace periods and callbacks.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) records: Asymmetric,
+    grace: crate::grace::Grace,
+    queue: crate::queue::Queue,
+}
+
+impl Core {
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self {
+            records: Asymmetric(Records::new()),
+            grace: crate::grace::Grace::new(),
+            queue: crate::queue::Queue::new(crate::Callbacks::Worker),
+        }
+    }
+}
+
+impl crate::grace::Readers for Core {
+    fn turn(&self) {
+        self.records.turn();
+    }
+
+    fn barrier(&self) -> Result<(), percpu::barrier::BarrierLost> {
+        self.records.barrier()
+    }
+
+    fn drained(&self) -> bool {
+        self.records.drained()
+    }
+}
+
+#[cfg(not(loom))]
+mod public {
+    use super::{Core, enter};
+    use crate::flavor::surface;
+    use crate::grace::Grace;
+    use crate::queue::{Domain, Queue};
+    use crate::records::Record;
+    use core::cell::Cell;
+    use core::fmt;
+    use core::marker::PhantomData;
+    use core::ptr;
+    use percpu::barrier::{Rung, rung};
+    use percpu::sync::atomic::{AtomicBool, Ordering};
+
+    static CORE: Core = Core::new();
+
+    /// What a thread knows of itself. Constant, and without a destructor.
+    struct Local {
+        /// The record, on the rungs whose light barrier is none.
+        straight: Cell<*const Record>,
+        /// The record.
+        record: Cell<*const Record>,
+        /// Sections during teardown.
+        late: Cell<usize>,
+    }
+
+    thread_local! {
+        static LOCAL: Local = const {
+            Local {
+                straight: Cell::new(ptr::null()),
+                record: Cell::new(ptr::null()),
+                late: Cell::new(0),
+            }
+        };
+        /// Its destructor gives the record back.
+        static EXIT: Exit = const { Exit };
+    }
+
+    struct Exit;
+
+    impl Drop for Exit {
+        fn drop(&mut self) {
+            LOCAL.with(|local| {
+                local.straight.set(ptr::null());
+                let record = local.record.replace(ptr::null());
+                // SAFETY: records of a static live for ever.
+                if let Some(record) = unsafe { record.as_ref() } {
+                    if record.depth() == 0 {
+                        CORE.records.0.give_back(record);
+                    } else {
+                        // A guard in a thread-local that is destroyed later; or
+                        // one that was leaked, and protects references that
+                        // other threads may have.
+                        CORE.records.0.abandon(record);
+                    }
+                }
+            });
+        }
+    }
+
+    /// RCU with a counter a thread: the cheapest readers that nest.
+    ///
+    /// One domain, process-wide; this is its handle. Threads register by
+    /// themselves at their first section and are forgotten when they end.
+    /// Guards stay on their thread.
+    ///
+    /// A grace period looks at the record of every thread that ever read at
+    /// the same time as others; records are reused.
+    ///
+    /// # Inside a section
+    ///
+    /// Whatever waits for a grace period panics there instead of waiting for
+    /// itself.
+    ///
+    /// # Fork
+    ///
+    /// A child forgets the readers of threads that it does not have and keeps
+    /// those of the forking thread. Callbacks that were being run, or waited
+    /// for by the worker, are lost in the child; those still queued run there
+    /// as well as in the parent.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use rcu_lite::{RcuCell, ThreadRcu};
+    ///
+    /// let cell = RcuCell::new_in(1, ThreadRcu);
+    /// {
+    ///     let guard = ThreadRcu.read();
+    ///     assert_eq!(*cell.load(&guard), 1);
+    /// }
+    /// cell.update(|n| n + 1);
+    /// ThreadRcu.synchronize();
+    /// assert_eq!(*cell.load(&ThreadRcu.read()), 2);
+    /// ```
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct ThreadRcu;
+
+    impl ThreadRcu {
+        #[inline(always)]
+        fn core(&self) -> &'static Core {
+            &CORE
+        }
+
+        /// Begins a read-side critical section, or goes one deeper.
+        ///
+        /// # Panics
+        ///
+        /// At the 65 536th section of a thread on top of each other.
+        ///
+        /// # Progress
+        ///
+        /// Wait-free. A thread's first section takes a record (lock-free, and
+        /// allocates if none is free).
+        #[inline(always)]
+        #[must_use = "the section ends when the guard is dropped"]
+        pub fn read(&self) -> Guard<'static> {
+            let record = LOCAL.with(|local| local.straight.get());
+            if record.is_null() {
+                return read_cold();
+            }
+            // SAFETY: records of a static live for ever.
+            let record = unsafe { &*record };
+            enter(&CORE.records.0, record, Rung::Membarrier);
+            Guard {
+                record,
+                late: false,
+                _here: PhantomData,
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_cold() -> Guard<'static> {
+        let rung = rung();
+        let known = LOCAL.with(|local| local.record.get());
+        // SAFETY: records of a static live for ever.
+        if let Some(record) = unsafe { known.as_ref() } {
+            enter(&CORE.records.0, record, rung);
+            return Guard {
+                record,
+                late: false,
+                _here: PhantomData,
+            };
+        }
+        forget_others_after_fork();
+        let record = CORE.records.0.take();
+        let late = EXIT.try_with(|_| ()).is_err();
+        LOCAL.with(|local| {
+            if late {
+                local.late.set(local.late.get() + 1);
+            } else {
+                local.record.set(record);
+                if rung != Rung::Fence {
+                    local.straight.set(record);
+                }
+            }
+        });
+        enter(&CORE.records.0, record, rung);
+        Guard {
+            record,
+            late,
+            _here: PhantomData,
+        }
+    }
+
+    /// Has the records of vanished threads cleared in every forked child.
+    fn forget_others_after_fork() {
+        static ARMED: AtomicBool = AtomicBool::new(false);
+        extern "C" fn child() {
+            let mine = LOCAL.with(|local| local.record.get());
+            CORE.records.0.forget_others(mine);
+        }
+        // Relaxed: arming twice would do no harm.
+        if !ARMED.swap(true, Ordering::Relaxed) {
+            // SAFETY: loads and stores atomics, and a thread-local without
+            // initialiser.
+            unsafe { percpu::fork::on_child(child) };
+        }
+    }
+
+    impl Domain for Core {
+        type Keep = &'static Core;
+
+        fn keep(&self) -> &'static Core {
+            &CORE
+        }
+
+        fn grace(&self) -> &Grace {
+            &self.grace
+        }
+
+        fn queue(&self) -> &Queue {
+            &self.queue
+        }
+
+        fn assert_outside(&self, what: &str) {
+            let inside = LOCAL.with(|local| {
+                // SAFETY: records of a static live for ever.
+                let record = unsafe { local.record.get().as_ref() };
+                local.late.get() > 0 || record.is_some_and(|record| record.depth() > 0)
+            });
+            assert!(
+                !inside,
+                "`{what}` called inside a read-side section of this thread: it would wait for itself"
+            );
+        }
+    }
+
+    surface!(
+        ThreadRcu,
+        guard = Guard,
+        covers = |_: &ThreadRcu, _: &Guard<'_>| true,
+        inside = "# Panics\n\nInside a read-side section of the calling thread, for which it would wait."
+    );
+
+    /// A read-side critical section of [`ThreadRcu`]; ends when dropped.
+    /// Forgetting it stops grace periods for ever.
+    ///
+    /// Stays on its thread:
+    ///
+    /// ```compile_fail
+    /// let guard = rcu_lite::ThreadRcu.read();
+    /// std::thread::spawn(move || drop(guard));
+    /// ```
+    ///
+    /// ```
+    /// let guard = rcu_lite::Rcu::global().read();
+    /// std::thread::spawn(move || drop(guard)).join().unwrap();
+    /// ```
+    #[must_use = "the section ends when the guard is dropped"]
+    pub struct Guard<'a> {
+        record: &'static Record,
+        /// Of a thread that is being torn down: gives the record back.
+        late: bool,
+        _here: PhantomData<(&'a (), *const ())>,
+    }
+
+    impl fmt::Debug for Guard<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("rcu_lite::thread::Guard")
+        }
+    }
+
+    impl Drop for Guard<'_> {
+        #[inline(always)]
+        fn drop(&mut self) {
+            self.record.leave();
+            if self.late {
+                leave_late(self.record);
+            }
+        }
+    }
+
+    #[cold]
+    fn leave_late(record: &Record) {
+        LOCAL.with(|local| local.late.set(local.late.get() - 1));
+        CORE.records.0.give_back(record);
+    }
+}

@@ -1,0 +1,145 @@
+//! The worker thread: there while there is work.
+//!
+//! Floor 2 (`rcu-lite`). Owns the thread; what it runs belongs to the queue,
+//! so nothing is lost when it leaves, cannot be started, or vanishes in a fork.
+//!
+//! # Leaving and queuing at the same time
+//!
+//! The worker first says that it has left, then locks each shard, looks for
+//! callbacks, and sets the length at which somebody must look after the shard
+//! to 1. A thread that queues does so under the same lock: before that look,
+//! and its callback is found; or after, and it sees the 1 and, since the lock
+//! handed it over, that there is no worker. (The inbox is emptied by an
+//! exchange, which works like such a lock.)
+
+use crate::local::Running;
+use crate::queue::{Callbacks, Domain, pass};
+use core::time::Duration;
+use percpu::fork::generation;
+use percpu::sync::atomic::Ordering;
+
+/// What a worker gathers for, and sleeps when it finds nothing.
+const NAP: Duration = Duration::from_millis(1);
+/// A batch of more than this is followed by the next without a nap.
+const BUSY: usize = 256;
+/// Naps without work after which it leaves.
+const LINGER: u32 = 50;
+/// Callbacks more after which starting is tried again, where it failed.
+const RETRY: usize = 1024;
+
+/// Starts a worker if there is none.
+#[cold]
+pub(crate) fn start<D: Domain>(domain: &D) {
+    let worker = &domain.queue().worker;
+    let me = generation();
+    // Relaxed: if it is stale, the exchange fails or starts one.
+    let seen = worker.load(Ordering::Relaxed);
+    if seen == me {
+        return;
+    }
+    // Relaxed (both): it decides who starts; what is handed over goes by the
+    // shards' locks.
+    if worker
+        .compare_exchange(seen, me, Ordering::Relaxed, Ordering::Relaxed)
+        .is_err()
+    {
+        return;
+    }
+    let keep = domain.keep();
+    let started = without_signals(|| {
+        std::thread::Builder::new()
+            .name("rcu-lite".into())
+            .spawn(move || run::<D>(keep))
+    });
+    if started.is_err() {
+        // Relaxed: as above.
+        worker.store(0, Ordering::Relaxed);
+        domain.queue().set_due(|queue, len| match queue.callbacks() {
+            Callbacks::Worker => len + RETRY,
+            _ => len,
+        });
+    }
+}
+
+fn run<D: Domain>(domain: D::Keep) {
+    let queue = domain.queue();
+    attend(&*domain);
+    let mut idle = 0;
+    loop {
+        match pass(&*domain, Running::Free) {
+            Some(n) if n > BUSY => {
+                idle = 0;
+                continue;
+            }
+            Some(0) | None => idle += 1,
+            Some(_) => idle = 0,
+        }
+        let leave = idle > LINGER
+            || domain.grace().is_closed()
+            || queue.callbacks() != Callbacks::Worker;
+        if leave && leave_unless_needed(&*domain) {
+            return;
+        }
+        std::thread::sleep(NAP);
+    }
+}
+
+/// From now on nobody needs to be told of callbacks.
+fn attend<D: Domain>(domain: &D) {
+    domain.queue().set_due(|queue, len| match queue.callbacks() {
+        Callbacks::Worker => usize::MAX,
+        Callbacks::Inline { threshold } => len + threshold,
+        Callbacks::Manual => usize::MAX,
+    });
+}
+
+/// See the module's page. `false` if this thread is the worker again.
+fn leave_unless_needed<D: Domain>(domain: &D) -> bool {
+    let queue = domain.queue();
+    // Relaxed: handed over by the shards' locks below.
+    queue.worker.store(0, Ordering::Relaxed);
+    let found = queue.set_due(|queue, len| match queue.callbacks() {
+        Callbacks::Worker => 1,
+        Callbacks::Inline { threshold } => len + threshold,
+        Callbacks::Manual => usize::MAX,
+    });
+    if !found || queue.callbacks() != Callbacks::Worker {
+        return true;
+    }
+    // Relaxed (both): as in `start`. If another thread has started a worker,
+    // that one has the work.
+    let again = queue
+        .worker
+        .compare_exchange(0, generation(), Ordering::Relaxed, Ordering::Relaxed)
+        .is_ok();
+    if again {
+        attend(domain);
+    }
+    !again
+}
+
+/// Runs `f`, which starts a thread, so that the thread blocks all signals:
+/// they belong to the program's own threads (liburcu 1a990de).
+fn without_signals<R>(f: impl FnOnce() -> R) -> R {
+    #[cfg(all(unix, not(miri)))]
+    {
+        use core::mem::MaybeUninit;
+        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut old = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: both point to sets; `old` is written if the call succeeds.
+        let masked = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), old.as_mut_ptr()) == 0
+        };
+        let result = f();
+        if masked {
+            // SAFETY: `old` was written by the call above.
+            unsafe {
+                libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), core::ptr::null_mut());
+            }
+        }
+        result
+    }
+    #[cfg(not(all(unix, not(miri))))]
+    f()
+}
