@@ -36,7 +36,7 @@ impl Deferred {
         } else {
             let f = Box::new(f);
             // SAFETY: a box of a sized type is one word.
-            unsafe { Self::in_place(move || f()) }
+            unsafe { Self::in_place(f) }
         }
     }
 

@@ -108,10 +108,10 @@
 
 #![cfg_attr(loom, allow(dead_code))]
 
-mod domain;
 mod cookie;
 mod counters;
 mod deferred;
+mod domain;
 mod flavor;
 mod grace;
 mod local;

@@ -253,6 +253,7 @@ mod public {
     /// let seen = cell.load(&guard);
     /// online.quiescent_state();
     /// assert_eq!(*seen, 1);
+    /// drop(guard);
     /// ```
     ///
     /// ```
@@ -262,6 +263,7 @@ mod public {
     /// let guard = online.read();
     /// let seen = cell.load(&guard);
     /// assert_eq!(*seen, 1);
+    /// drop(guard);
     /// online.quiescent_state();
     /// ```
     #[must_use = "the thread goes offline when the handle is dropped"]

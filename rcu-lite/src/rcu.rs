@@ -4,8 +4,8 @@
 //! handle of a domain; see [`crate::counters`] for how readers are counted.
 
 use crate::Callbacks;
-use crate::domain::{Core, Head};
 use crate::counters::{Counters, Entered};
+use crate::domain::{Core, Head};
 use crate::flavor::surface;
 use crate::queue::finish;
 use core::fmt;

@@ -384,7 +384,10 @@ mod tests {
         assert!(!is_current(epoch(4), epoch(5)));
         assert!(is_current(epoch(0), epoch(last)));
         assert!(!is_current(epoch(last), epoch(0)));
-        assert!(is_current(epoch(3) + 0xfffe, epoch(3)), "nesting is no epoch");
+        assert!(
+            is_current(epoch(3) + 0xfffe, epoch(3)),
+            "nesting is no epoch"
+        );
         assert!(!is_current(epoch(2) + 0xfffe, epoch(3)));
     }
 
@@ -394,7 +397,7 @@ mod tests {
         let a = records.take_ptr();
         let b = records.take_ptr();
         assert_eq!(records.count(), (2, 2));
-        // SAFETY (all): `records` lives.
+        // SAFETY: `records` lives.
         let (a, b) = unsafe { (&*a, &*b) };
         a.set(records.epoch());
         a.nest(a.word());
@@ -415,7 +418,10 @@ mod tests {
         a.set(records.epoch());
         records.abandon(a);
         let c = records.take_ptr();
-        assert!(ptr::eq(c, b), "an abandoned record is not taken while inside");
+        assert!(
+            ptr::eq(c, b),
+            "an abandoned record is not taken while inside"
+        );
         a.leave();
         assert!(ptr::eq(records.take_ptr(), a));
     }

@@ -54,10 +54,12 @@ pub(crate) fn start<D: Domain>(domain: &D) {
     if started.is_err() {
         // Relaxed: as above.
         worker.store(0, Ordering::Relaxed);
-        domain.queue().set_due(|queue, len| match queue.callbacks() {
-            Callbacks::Worker => len + RETRY,
-            _ => len,
-        });
+        domain
+            .queue()
+            .set_due(|queue, len| match queue.callbacks() {
+                Callbacks::Worker => len + RETRY,
+                _ => len,
+            });
     }
 }
 
@@ -74,9 +76,8 @@ fn run<D: Domain>(domain: D::Keep) {
             Some(0) | None => idle += 1,
             Some(_) => idle = 0,
         }
-        let leave = idle > LINGER
-            || domain.grace().is_closed()
-            || queue.callbacks() != Callbacks::Worker;
+        let leave =
+            idle > LINGER || domain.grace().is_closed() || queue.callbacks() != Callbacks::Worker;
         if leave && leave_unless_needed(&*domain) {
             return;
         }
@@ -86,11 +87,13 @@ fn run<D: Domain>(domain: D::Keep) {
 
 /// From now on nobody needs to be told of callbacks.
 fn attend<D: Domain>(domain: &D) {
-    domain.queue().set_due(|queue, len| match queue.callbacks() {
-        Callbacks::Worker => usize::MAX,
-        Callbacks::Inline { threshold } => len + threshold,
-        Callbacks::Manual => usize::MAX,
-    });
+    domain
+        .queue()
+        .set_due(|queue, len| match queue.callbacks() {
+            Callbacks::Worker => usize::MAX,
+            Callbacks::Inline { threshold } => len + threshold,
+            Callbacks::Manual => usize::MAX,
+        });
 }
 
 /// See the module's page. `false` if this thread is the worker again.

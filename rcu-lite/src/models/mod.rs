@@ -1,0 +1,1 @@
+//! loom models of this crate, on its own code.
