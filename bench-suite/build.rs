@@ -29,10 +29,11 @@ mod liburcu {
             {
                 Ok(library) => library,
                 Err(_) => {
+                    // Cargo shows this as its error, and stops.
                     println!(
                         "cargo::error=the feature `liburcu` needs {package} with its headers, and pkg-config to find it: apt-get install liburcu-dev pkg-config"
                     );
-                    std::process::exit(1);
+                    return;
                 }
             };
             cc::Build::new()

@@ -91,12 +91,15 @@ fn a_grace_period_waits_for_the_reader_that_holds() {
         "--threads",
         "1",
         "--hold",
-        "2ms",
+        "500us",
         "--variants",
         "crossbeam-epoch",
     ]);
-    // Every reader is inside nearly all the time, so the middle one was waited for.
-    assert!(param(&records[0], "p50_ns") > 100_000.0, "{records:?}");
+    // The reader is inside nearly all the time, so most were waited for. (A loaded machine may get none done.)
+    match records[0]["params"]["p50_ns"].as_f64() {
+        Some(ns) => assert!(ns > 100_000.0, "{records:?}"),
+        None => assert_ne!(records[0]["note"], "", "{records:?}"),
+    }
 }
 
 #[test]

@@ -128,6 +128,8 @@ pub mod thread;
 #[cfg(not(loom))]
 mod cell;
 #[cfg(not(loom))]
+mod flavor;
+#[cfg(not(loom))]
 pub mod list;
 #[cfg(not(loom))]
 mod rcu;
@@ -137,6 +139,7 @@ mod worker;
 #[cfg(not(loom))]
 pub use cell::{RcuCell, Replaced};
 pub use cookie::Cookie;
+#[cfg(not(loom))]
 pub use flavor::Flavor;
 pub use grace::Timeout;
 #[cfg(not(loom))]

@@ -20,6 +20,9 @@ mod liburcu;
 mod mutex;
 mod none;
 pub(crate) mod object;
+mod rcu;
+mod rcu_qsbr;
+mod rcu_thread;
 mod refcount;
 mod rwlock;
 mod sdd;
@@ -244,6 +247,9 @@ registry! {
     hp::Hp<hp::Membarrier>,
     hp::Hp<hp::Fence>,
     hp_held::HpHeld,
+    rcu::Rcu<rcu::PerCpu>,
+    rcu::Rcu<rcu_thread::PerThread>,
+    rcu_qsbr::RcuQsbr,
     haphazard::Haphazard,
     haphazard_per_op::HaphazardPerOp,
     crossbeam::Crossbeam,

@@ -13,13 +13,16 @@ pub(crate) const WORKLOADS: [&str; 6] = ["read", "write", "scan", "stall", "grac
 
 /// The variants that are listed in this build.
 pub(crate) fn variants() -> impl Iterator<Item = &'static str> {
-    const ALWAYS: [&str; 17] = [
+    const ALWAYS: [&str; 20] = [
         "none",
         "heavy-barrier",
         "hp",
         "hp-membarrier",
         "hp-fence",
         "hp-held",
+        "rcu",
+        "rcu-thread",
+        "rcu-qsbr",
         "haphazard",
         "haphazard-per-op",
         "crossbeam-epoch",
