@@ -40,8 +40,8 @@
 #ifndef WORDS
 #define WORDS 1
 #endif
-#define LOCK(p, i)   (p * 4 + i)
-#define UNLOCK(p, i) (p * 4 + 2 + i)
+#define LOCK(p, i)   ((p) * 4 + i)
+#define UNLOCK(p, i) ((p) * 4 + 2 + i)
 #define MINE (t % WORDS)
 
 byte mem[8];
@@ -80,7 +80,7 @@ proctype reader(byte t) { byte w; bit p; bool both;
 #ifdef SWITCH
             atomic { add(UNLOCK(p, MINE)); p = 1 - p; both = false };
 #endif
-            atomic { add(LOCK((1 - p), MINE)); LIGHT_2 }
+            atomic { add(LOCK(1 - p, MINE)); LIGHT_2 }
         :: else
         fi;
 #endif
@@ -89,7 +89,7 @@ proctype reader(byte t) { byte w; bit p; bool both;
         ref[t] = 0;
 #endif
         atomic { add(UNLOCK(p, MINE)) }
-        if :: both -> atomic { add(UNLOCK((1 - p), MINE)) } :: else fi;
+        if :: both -> atomic { add(UNLOCK(1 - p, MINE)) } :: else fi;
         atomic { ref[t] = 0; p = 0; both = false }
     od
 }
@@ -136,7 +136,7 @@ active proctype updater() { byte sum, w; bit old;
             SUM(minus, UNLOCK, old); SUM(plus, LOCK, old);
 #endif
 #ifdef BOTH
-            SUM(minus, UNLOCK, (1 - old)); SUM(plus, LOCK, (1 - old));
+            SUM(minus, UNLOCK, 1 - old); SUM(plus, LOCK, 1 - old);
 #endif
             if :: sum == 0 -> break :: else fi
         od;

@@ -46,8 +46,8 @@
 #ifndef WRAP
 #define WRAP 3
 #endif
-#define LOCK(p, c)   (p * 6 + c)     /* c == 2: the shared word */
-#define UNLOCK(p, c) (p * 6 + 3 + c)
+#define LOCK(p, c)   ((p) * 6 + c)     /* c == 2: the shared word */
+#define UNLOCK(p, c) ((p) * 6 + 3 + c)
 #ifdef FOREVER
 #define LIMIT(n) skip
 #else
@@ -180,7 +180,7 @@ active proctype updater() { byte sum, w, x, gps = GPS; bit old;
             WORDS(sub, UNLOCK, old); WORDS(add, LOCK, old);
 #endif
 #ifdef BOTH
-            WORDS(sub, UNLOCK, (1 - old)); WORDS(add, LOCK, (1 - old));
+            WORDS(sub, UNLOCK, 1 - old); WORDS(add, LOCK, 1 - old);
 #endif
             if :: sum == 0 -> break :: else fi
         od;

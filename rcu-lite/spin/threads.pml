@@ -14,8 +14,8 @@
    is right depends on what may happen meanwhile:
      default     wrapping distance. Sound if fewer than EPOCHS/2 grace periods
                  begin meanwhile (so the updater is held back here).
-     -DEQUAL     "not k". Sound if fewer than EPOCHS begin meanwhile. (gp cannot
-                 move on during the wait, because updaters take turns.)
+     -DEQUAL     "not k". Sound if fewer than EPOCHS - 1 begin meanwhile. (gp
+                 cannot move on during the wait: updaters take turns.)
      -DRECHECK   after storing e the reader looks at gp again; if it moved, the
                  reader marks itself as in no epoch, and whoever waits waits for
                  it. Test: "not k". Sound without any assumption, even with
@@ -108,11 +108,13 @@ proctype reader(byte t) {
 #else
 #define NEW(w) ((EPOCH(w) + EPOCHS - gp) % EPOCHS < EPOCHS / 2)
 #endif
-/* Would this reader's epoch pass for new after one more step of gp? */
+/* If this reader stores its epoch during the coming grace period, would the one
+   after that take it for new? */
+#define AGE(i) ((gp + 2 + EPOCHS - seen[i]) % EPOCHS)
 #ifdef EQUAL
-#define TOO_LATE(i) (between[i] && seen[i] == (gp + 1) % EPOCHS)
+#define TOO_LATE(i) (between[i] && AGE(i) == 0)
 #else
-#define TOO_LATE(i) (between[i] && (seen[i] + EPOCHS - (gp + 1) % EPOCHS) % EPOCHS < EPOCHS / 2)
+#define TOO_LATE(i) (between[i] && (AGE(i) == 0 || AGE(i) > EPOCHS / 2))
 #endif
 
 inline interrupt(i) { atomic { flush(i) } }

@@ -112,7 +112,6 @@ mod cookie;
 mod counters;
 mod deferred;
 mod domain;
-mod flavor;
 mod grace;
 mod local;
 mod lock;
