@@ -26,12 +26,14 @@ pub use public::{Guard, Online, QsbrRcu};
 use crate::records::{Fenced, Record, Records};
 use percpu::sync::atomic::{Ordering, fence};
 
-/// One more reason for the thread to be online.
+/// One more reason for the thread to be online. (A signal handler may come in
+/// between: it finds the reason counted, and the word tells it whether the
+/// thread is online yet.)
 pub(crate) fn enter(records: &Records, record: &Record) {
     // Relaxed (both): only the owner touches it.
     let holders = record.holders.load(Ordering::Relaxed);
     record.holders.store(holders + 1, Ordering::Relaxed);
-    if holders == 0 {
+    if record.depth() == 0 {
         record.set(records.epoch());
         // SeqCst: pairs with the fence of the grace period.
         fence(Ordering::SeqCst);
