@@ -91,17 +91,17 @@ def unkillable(file, old, token, why, to=None, models=""):
 F = "percpu/src/line.rs"
 weaken(
     "line: open Relaxed", F,
-    "word.compare_exchange(INACTIVE, open, Ordering::Release, Ordering::Relaxed)",
+    "word.compare_exchange(INACTIVE, open(n), Ordering::Release, Ordering::Relaxed)",
     REL, RLX, "percpu:l3",
     "a claim in a line that another thread opened is not covered by the announcement",
 )
 change(
     "line: announce after open", F,
     [
-        ("        self.active.insert(index);\n        for word in", "        for word in"),
+        ("        self.active.insert(index);\n        for (n, word) in", "        for (n, word) in"),
         (
-            "let _ = word.compare_exchange(INACTIVE, open, Ordering::Release, Ordering::Relaxed);\n        }",
-            "let _ = word.compare_exchange(INACTIVE, open, Ordering::Release, Ordering::Relaxed);\n        }\n        self.active.insert(index);",
+            "let _ = word.compare_exchange(INACTIVE, open(n), Ordering::Release, Ordering::Relaxed);\n        }",
+            "let _ = word.compare_exchange(INACTIVE, open(n), Ordering::Release, Ordering::Relaxed);\n        }\n        self.active.insert(index);",
         ),
     ],
     "percpu:l3",

@@ -55,7 +55,7 @@ pub struct Line {
 const LINE_WORDS: usize = WORDS;
 /// As many as `rcu-lite` counts in.
 #[cfg(loom)]
-const LINE_WORDS: usize = 5;
+const LINE_WORDS: usize = 6;
 
 #[cfg(not(loom))]
 const _: () = assert!(
@@ -210,11 +210,22 @@ impl Lines {
     /// If `index` is not below [`MAX_LINES`] or `words` exceeds the line.
     #[cold]
     pub fn activate(&self, index: usize, words: usize, open: usize) {
+        self.activate_each(index, words, |_| open);
+    }
+
+    /// [`activate`](Self::activate) with a value of its own for each word,
+    /// last word first: who finds word 0 open finds them all so.
+    ///
+    /// # Panics
+    ///
+    /// As [`activate`](Self::activate).
+    #[cold]
+    pub fn activate_each(&self, index: usize, words: usize, open: impl Fn(usize) -> usize) {
         self.active.insert(index);
-        for word in &self.lines[index].words[..words] {
+        for (n, word) in self.lines[index].words[..words].iter().enumerate().rev() {
             // Release: "open", pairs with the claimer's Acquire read of the
             // word. Relaxed on failure: another thread opened it.
-            let _ = word.compare_exchange(INACTIVE, open, Ordering::Release, Ordering::Relaxed);
+            let _ = word.compare_exchange(INACTIVE, open(n), Ordering::Release, Ordering::Relaxed);
         }
     }
 

@@ -92,7 +92,7 @@ end: do
     od
 }
 
-proctype reader(byte t) { byte c, v, w, x, trips = TRIPS; bit p;
+proctype reader(byte t) { byte c, v, w, x, trips = TRIPS - t; bit p;
 enter:
     do
     ::  atomic { RUNS -> section[t] = true; c = cpu[t]; p = phase; v = own[LOCK(p, c)] }

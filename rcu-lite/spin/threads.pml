@@ -36,6 +36,9 @@
    another CPU is a full barrier, which the buffer may do at any time. Assumes:
    updaters take turns (shared.pml). The updater's store buffer is left out: gp +=
    1 is atomic. Cannot show: C11 or ARM reorderings. */
+#ifndef DEPTH
+#define DEPTH 2
+#endif
 #ifndef READERS
 #define READERS 2
 #endif
@@ -48,7 +51,7 @@
 #define NESTING(word) (word / 16)
 
 byte ctr[READERS];
-chan buffer[READERS] = [2] of { byte };
+chan buffer[READERS] = [DEPTH] of { byte };
 byte gp;
 bit cur;
 byte ref[READERS];              /* ghost: 1 + the object that the reader holds */
@@ -109,12 +112,17 @@ proctype reader(byte t) {
 #define NEW(w) ((EPOCH(w) + EPOCHS - gp) % EPOCHS < EPOCHS / 2)
 #endif
 /* If this reader stores its epoch during the coming grace period, would the one
-   after that take it for new? */
+   after that take it for new? (HEAVY_BETWEEN: one later, as the store may stay
+   invisible for one.) */
+#ifdef HEAVY_BETWEEN
+#define AGE(i) ((gp + 3 + EPOCHS - seen[i]) % EPOCHS)
+#else
 #define AGE(i) ((gp + 2 + EPOCHS - seen[i]) % EPOCHS)
+#endif
 #ifdef EQUAL
 #define TOO_LATE(i) (between[i] && AGE(i) == 0)
 #else
-#define TOO_LATE(i) (between[i] && (AGE(i) == 0 || AGE(i) > EPOCHS / 2))
+#define TOO_LATE(i) (between[i] && (AGE(i) > EPOCHS / 2 || AGE(i) < 2))
 #endif
 
 inline interrupt(i) { atomic { flush(i) } }

@@ -47,6 +47,8 @@ impl Core {
         let head = Box::into_raw(unsafe { Box::<Head>::new_zeroed().assume_init() });
         // SAFETY: a box is not null.
         let head = unsafe { core::ptr::NonNull::new_unchecked(head) };
+        // SAFETY: just made, and nobody else has it.
+        unsafe { head.as_ref() }.counters.prepare();
         let core = Arc::new(Core {
             head,
             grace: Grace::new(),

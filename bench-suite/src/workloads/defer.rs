@@ -69,9 +69,9 @@ pub(super) const KIND: Kind = Kind {
         order: Point::ns,
         plot: Plot {
             title: "defer: queueing a deferred callback",
-            axis: "time per call on the calling thread (less is better)",
+            axis: "time per call on the calling thread (less is better, logarithmic)",
             threads_axis: "callers",
-            log: false,
+            log: true,
             shared: false,
             descending: false,
             format: human::nanoseconds,
