@@ -41,6 +41,10 @@ mod liburcu {
                 .define(define, None)
                 .includes(&library.include_paths)
                 .opt_level(3)
+                // Code of a program, not of a library: the flavours' thread-locals are then reached without a call, as
+                // a C program that links liburcu reaches them (`-fPIC` would double the time of a read).
+                .pic(false)
+                .flag("-fPIE")
                 .warnings(true)
                 .compile(&format!("hpbench_shim_{flavour}"));
             for path in &library.link_paths {

@@ -3,8 +3,11 @@
 
 mod common;
 
-use common::{measure, run, text};
+use common::{measure, measure_for, run, text};
 use serde_json::Value;
+
+/// Long enough for a first operation on a loaded machine.
+const CALM: [&str; 3] = ["--quick", "--time=200ms", "--warmup=10ms"];
 
 fn param(record: &Value, key: &str) -> f64 {
     record["params"][key]
@@ -14,21 +17,28 @@ fn param(record: &Value, key: &str) -> f64 {
 
 #[test]
 fn a_grace_record_has_ordered_percentiles_and_says_what_was_measured() {
-    for record in measure(&[
+    let arguments = [
         "grace",
-        "--threads",
-        "0,1",
-        "--hold",
-        "0",
-        "--variants",
-        "heavy-barrier,hp,crossbeam-epoch,haphazard",
-    ]) {
+        "--threads=0,1",
+        "--hold=0",
+        "--variants=heavy-barrier,hp,crossbeam-epoch,haphazard,rcu,rcu-thread,rcu-qsbr",
+    ];
+    for record in measure_for(&CALM, &arguments) {
         assert_eq!(record["status"], "ok", "{record}");
-        let measured = match record["variant"].as_str().unwrap() {
-            "heavy-barrier" => "synchronize",
-            _ => "retire to free",
+        let variant = record["variant"].as_str().unwrap();
+        let blocks = variant == "heavy-barrier" || variant.starts_with("rcu");
+        let measured = if blocks {
+            "synchronize"
+        } else {
+            "retire to free"
         };
-        assert_eq!(record["params"]["measured"], measured);
+        assert_eq!(record["params"]["measured"], measured, "{record}");
+        let over_percpu = blocks || variant == "hp";
+        assert_eq!(
+            record["params"]["rung"].is_string(),
+            over_percpu,
+            "{record}"
+        );
         assert_eq!(record["params"]["hold_by"], "no pause");
         assert!(record["ops"].as_u64().unwrap() > 0, "{record}");
         let quantiles =
@@ -86,19 +96,15 @@ fn grace_crosses_readers_holds_and_idle_threads() {
 
 #[test]
 fn a_grace_period_waits_for_the_reader_that_holds() {
-    let records = measure(&[
+    let arguments = [
         "grace",
-        "--threads",
-        "1",
-        "--hold",
-        "500us",
-        "--variants",
-        "crossbeam-epoch",
-    ]);
-    // The reader is inside nearly all the time, so most were waited for. (A loaded machine may get none done.)
-    match records[0]["params"]["p50_ns"].as_f64() {
-        Some(ns) => assert!(ns > 100_000.0, "{records:?}"),
-        None => assert_ne!(records[0]["note"], "", "{records:?}"),
+        "--threads=1",
+        "--hold=1ms",
+        "--variants=crossbeam-epoch,hp,rcu,rcu-thread,rcu-qsbr",
+    ];
+    // The reader is inside nearly all the time, so most were waited for.
+    for record in measure_for(&CALM, &arguments) {
+        assert!(param(&record, "p50_ns") > 50_000.0, "{record}");
     }
 }
 
@@ -118,6 +124,22 @@ fn a_defer_record_counts_what_was_queued_and_what_ran() {
             assert!(param(&record, "flush_s") >= 0.0);
             #[cfg(unix)]
             assert!(param(&record, "cpu_ns_per_call") > 0.0);
+        }
+    }
+}
+
+#[cfg(feature = "liburcu")]
+#[test]
+fn liburcu_takes_part_where_it_is_compared() {
+    let variants = "--variants=liburcu-memb,liburcu-qsbr,liburcu-bp";
+    for point in [
+        &["read", "--threads=1,2"][..],
+        &["grace", "--threads=0,1", "--hold=0,100us", "--idle=0,4"],
+        &["defer", "--threads=1,2"],
+    ] {
+        for record in measure_for(&CALM, &[point, &[variants]].concat()) {
+            assert_eq!(record["status"], "ok", "{record}");
+            assert!(record["ops"].as_u64().unwrap() > 0, "{record}");
         }
     }
 }

@@ -22,23 +22,25 @@
    -DPORTABLE: the last reader has no rseq and counts itself as in portable.pml
    (atomic increments of shared words, which enter the same sums).
 
-   Bounds: 2 CPUs, each with a FIFO store buffer of 2 (x86-TSO); READERS threads,
-   which loop for ever and are switched out and in again, on any free CPU, up to
-   SLICES times a trip; the updater, on a CPU of its own, loops for ever.
-   Counters wrap at WRAP; the sums differ by READERS at most, so READERS + 1 is
-   the narrowest sound width.
+   Bounds: 2 CPUs, each with a FIFO store buffer of 2 (x86-TSO). READERS threads,
+   each switched out and in again, on any free CPU, up to SLICES times a trip;
+   an updater on a CPU of its own. TRIPS of reader 0, one of reader 1, GPS grace
+   periods; with -DFOREVER, for one reader, all loop for ever. Words start at
+   their last value before they wrap, at WRAP. The sums differ by READERS at most,
+   so WRAP = READERS + 1 is the narrowest sound width.
    Assumes: a context switch is a full barrier and restarts the section; updaters
    take turns (shared.pml). The updater's own store buffer is left out: it loads
-   nothing before the heavy barrier empties it. Cannot show: C11 or ARM
+   nothing before the heavy barrier empties it. Liveness assumes that nobody is
+   interrupted in every one of his sections for ever. Cannot show: C11 or ARM
    reorderings. */
 #ifndef READERS
 #define READERS 2
 #endif
 #ifndef TRIPS
-#define TRIPS 2
+#define TRIPS 1
 #endif
 #ifndef GPS
-#define GPS 3
+#define GPS 2
 #endif
 #ifndef SLICES
 #define SLICES 1
@@ -50,7 +52,7 @@
 #define UNLOCK(p, c) ((p) * 6 + 3 + c)
 #ifdef FOREVER
 #define LIMIT(n) skip
-#else
+#else                           /* the last statement of a loop */
 #define LIMIT(n) if :: n > 1 -> n-- :: else -> n = 0; break fi
 #endif
 #define OFF 2
@@ -92,7 +94,7 @@ end: do
     od
 }
 
-proctype reader(byte t) { byte c, v, w, x, trips = TRIPS - t; bit p;
+proctype reader(byte t) { byte c, v, w, x, trips = (t == 0 -> TRIPS : 1); bit p;
 enter:
     do
     ::  atomic { RUNS -> section[t] = true; c = cpu[t]; p = phase; v = own[LOCK(p, c)] }
@@ -115,7 +117,7 @@ leave:  atomic { RUNS -> section[t] = true; c = cpu[t]; v = own[UNLOCK(p, c)] }
 }
 
 #ifdef PORTABLE
-proctype portable(byte t) { byte w, x, trips = TRIPS; bit p; bool both;
+proctype portable(byte t) { byte w, x, trips = (t == 0 -> TRIPS : 1); bit p; bool both;
     do
     ::  atomic { RUNS -> p = phase }
         atomic { RUNS -> flush(cpu[t]); rmw(LOCK(p, 2)) }

@@ -80,11 +80,16 @@ pub(crate) fn records(lines: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Runs with `--json -` and returns the records.
+/// Runs shortly with `--json -` and returns the records.
 pub(crate) fn measure(arguments: &[&str]) -> Vec<Value> {
+    measure_for(&FAST, arguments)
+}
+
+/// Runs as `options` say with `--json -` and returns the records.
+pub(crate) fn measure_for(options: &[&str], arguments: &[&str]) -> Vec<Value> {
     let all: Vec<&str> = arguments
         .iter()
-        .chain(&FAST)
+        .chain(options)
         .chain(&["--json", "-"])
         .copied()
         .collect();
