@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The optional variants liburcu-memb, liburcu-qsbr and liburcu-bp: the feature builds against Debian's library, its tests
-# pass, and short runs of the workloads that have them give records. Figures are not looked at.
+# The optional variants liburcu-memb, liburcu-qsbr and liburcu-bp: the feature builds against Debian's library, its
+# tests pass, and short runs of the workloads that have them give records. Figures are not looked at.
 source "$(dirname "$0")/common.sh"
 
 packages=(liburcu-dev pkg-config)

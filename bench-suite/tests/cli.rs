@@ -263,7 +263,7 @@ fn the_quick_tour_writes_its_files() {
     let arguments = [
         "--quick",
         "--time",
-        "2ms",
+        "20ms",
         "--warmup",
         "0s",
         "--variants",

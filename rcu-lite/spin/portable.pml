@@ -27,10 +27,16 @@
    in this one respect. Cannot show: other C11 or ARM reorderings (increments of
    one thread that overtake each other, loads that overtake loads).
 
-   Bounds: READERS threads that loop for ever, each with a FIFO of 2; one
+   -DX86 makes an increment a full barrier again (a smaller model, for liveness
+   with two readers).
+
+   Bounds: READERS threads that loop for ever, each with a FIFO of DEPTH; one
    updater that loops for ever; counters wrap at WRAP. One counter of each kind
-   and phase, or (-DWORDS=2) a word for each thread. Assumes: updaters take turns
-   (shared.pml). */
+   and phase, or (-DWORDS=2) one for each thread. WRAP=3 is sound for two readers
+   behind a heavy barrier. It is not with -DFENCE, where a release that is not
+   visible yet and the next, stale increment of the same thread make a difference
+   of 2: the range must be twice the number of threads at least.
+   Assumes: updaters take turns (shared.pml). */
 #ifndef DEPTH
 #define DEPTH 2
 #endif

@@ -2,7 +2,7 @@
    if it began late enough. `seq` is even when idle and odd while one runs.
 
    Claims. Safety (assert): when `synchronize` returns, no reader holds what its
-   caller had unlinked before the call. Liveness (progress labels, weak
+   caller had unlinked before the call. Liveness (progress label, weak
    fairness): every call returns although readers and other callers keep coming
    and the lock is unfair.
 
@@ -29,9 +29,9 @@
    whoever holds it, so they need no buffer but for the first, which the heavy
    barrier flushes before the grace period begins (-DODD_LATE is what happens if
    it does not).
-   Assumes, for liveness only: nobody sleeps in the loop through half the range of
-   seq (WAITING; if he does, he runs grace periods of his own, still safe). Cannot
-   show: C11 or ARM reorderings. */
+   Liveness is that of caller 0. Assumes, for liveness only (-DASSUME_AWAKE):
+   nobody sleeps in the loop through half the range of seq. If he does, he needs
+   more grace periods, and is still safe. Cannot show: C11 or ARM reorderings. */
 #ifndef READERS
 #define READERS 1
 #endif
@@ -69,9 +69,7 @@ proctype reader(byte t) {
     od
 }
 
-inline unlink() {
-    atomic { pending[t] = true }
-}
+inline unlink() { pending[t] = true }
 inline snap() {
     atomic {
 #ifndef SNAP_LOAD
@@ -87,8 +85,9 @@ inline snap() {
 }
 /* For liveness: nobody begins a grace period that would take seq more than half
    the range past the target of one who has not looked yet. */
-#ifdef WAITING
-#define MAY_BEGIN (!(waiting[1 - t] && (seq + 2 + RANGE - target[1 - t]) % RANGE == RANGE / 2))
+#ifdef ASSUME_AWAKE
+#define PAST (seq + 2 + RANGE - target[1 - t])
+#define MAY_BEGIN !(waiting[1 - t] && PAST % RANGE == RANGE / 2)
 #else
 #define MAY_BEGIN true
 #endif

@@ -26,13 +26,13 @@
    quiescent before the last access; -DNESTED_EPOCH a nested lock stores the
    epoch anew; -DNESTED_CLEAR a nested unlock announces quiescence; -DNESTED_SKIP
    nested readers are not waited for; -DEPOCH_ONLY "outside" is read off the
-   epoch, which may be 0 inside. Liveness only: -DWAIT_ALL waits for everybody to
-   be outside, whatever the epoch; -DNO_STEP does not increment gp.
+   epoch, which may be 0 inside; -DNO_STEP does not increment gp. Liveness only:
+   -DWAIT_ALL waits for everybody to be outside, whatever the epoch.
    Not a mutant: -DHEAVY_BETWEEN, the heavy barrier after the unlink and before
-   gp += 1, verifies.
+   gp += 1, verifies, with one epoch less of slack (so -DRECHECK needs 3).
 
-   Bounds: READERS threads that loop for ever, each with a FIFO store buffer of 2
-   (x86-TSO), nesting up to 2; one updater that loops for ever. Moving a thread to
+   Bounds: READERS threads that loop for ever, each with a FIFO store buffer of
+   DEPTH (x86-TSO), nesting up to 2; one updater that loops for ever. Moving a thread to
    another CPU is a full barrier, which the buffer may do at any time. Assumes:
    updaters take turns (shared.pml). The updater's store buffer is left out: gp +=
    1 is atomic. Cannot show: C11 or ARM reorderings. */
@@ -73,7 +73,8 @@ proctype reader(byte t) {
     ::  atomic { seen[t] = gp; between[t] = true };
         atomic { store(WORD(seen[t], 1)); between[t] = false };
 #ifdef RECHECK
-        if :: gp != seen[t] -> atomic { seen[t] = NOWHERE; store(WORD(seen[t], 1)) } :: else fi;
+        if :: gp != seen[t] -> atomic { seen[t] = NOWHERE; store(WORD(seen[t], 1)) }
+           :: else fi;
 #endif
         ref[t] = 1 + cur;
         if
@@ -156,7 +157,8 @@ active proctype updater() { byte i;
         cur = 1 - cur; step(); heavy();
 #endif
         do
-        :: atomic { OUTSIDE(ctr[i]) || NEW(ctr[i]) -> i++; if :: i == READERS -> break :: else fi }
+        :: atomic { OUTSIDE(ctr[i]) || NEW(ctr[i]) -> i++;
+               if :: i == READERS -> break :: else fi }
         :: atomic { !(OUTSIDE(ctr[i]) || NEW(ctr[i])) -> skip }
         od;
 progress: atomic { assert(ref[0] != 2 - cur && ref[READERS - 1] != 2 - cur); i = 0 }

@@ -321,12 +321,15 @@ impl Leader<'_> {
             // this grace period serves happens before the barrier.
             grace.seq.fetch_add(1, Ordering::AcqRel);
         }
+        // No reader, nothing to order against: ends also where the barrier
+        // cannot be had.
+        let closed = grace.is_closed();
         let progress = self.progress();
         if !progress.turned {
             readers.turn();
             progress.turned = true;
         }
-        if !progress.ordered {
+        if !progress.ordered && !closed {
             if readers.barrier().is_err() {
                 // Relaxed: a statistic.
                 grace.lost.fetch_add(1, Ordering::Relaxed);
@@ -334,7 +337,7 @@ impl Leader<'_> {
             }
             progress.ordered = true;
         }
-        if !(readers.drained() || grace.is_closed()) {
+        if !closed && !readers.drained() {
             return Step::Waiting(Timeout::ReadersRemain);
         }
         progress.rounds = progress.rounds.saturating_sub(1);

@@ -108,6 +108,7 @@
 
 #![cfg_attr(loom, allow(dead_code))]
 
+mod calls;
 mod cookie;
 mod counters;
 mod deferred;

@@ -27,6 +27,7 @@
 //! callback lost between a worker that leaves and a barrier) is why a worker
 //! owns nothing here.
 
+use crate::calls::Calls;
 use crate::deferred::Deferred;
 use crate::grace::{Grace, Readers};
 use crate::local::{self, Running};
@@ -37,6 +38,7 @@ use core::ops::Deref;
 use percpu::sync::UnsafeCell;
 use percpu::sync::atomic::{AtomicU64, AtomicUsize, Ordering, Statistic};
 use percpu::wait::Backoff;
+use std::vec::Drain;
 
 /// Who runs the callbacks of a domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +63,10 @@ pub enum Callbacks {
     /// Nobody but `drain` and `barrier`.
     Manual,
 }
+
+/// Callbacks of a shard that are more than a worker leaves behind when it has
+/// the processor.
+pub(crate) const CROWDED: usize = 8192;
 
 const WORKER: usize = 0;
 const MANUAL: usize = usize::MAX;
@@ -112,7 +118,7 @@ pub(crate) trait Domain: Readers + Sync + 'static {
 /// What a pass has taken and not run yet.
 #[derive(Debug)]
 struct Batch {
-    lists: [Vec<Deferred>; SHARDS],
+    lists: [Calls; SHARDS],
     /// The grace period that it waits for.
     target: Option<u64>,
 }
@@ -149,7 +155,7 @@ impl Queue {
             pass: AtomicU64::new(0),
             runner: Lock::new(),
             batch: UnsafeCell::new(Batch {
-                lists: [const { Vec::new() }; SHARDS],
+                lists: [const { Calls::new() }; SHARDS],
                 target: None,
             }),
             run: Statistic::new(0),
@@ -167,7 +173,7 @@ impl Queue {
             pass: AtomicU64::new(0),
             runner: Lock::new(),
             batch: UnsafeCell::new(Batch {
-                lists: std::array::from_fn(|_| Vec::new()),
+                lists: std::array::from_fn(|_| Calls::new()),
                 target: None,
             }),
             run: Statistic::new(0),
@@ -222,13 +228,17 @@ impl Queue {
         found
     }
 
-    fn take(&self, lists: &mut [Vec<Deferred>; SHARDS]) -> usize {
+    fn take(&self, lists: &mut [Calls; SHARDS]) -> usize {
         let mut taken = 0;
         for (n, list) in lists.iter_mut().enumerate() {
             let mut shard = self.lock(n);
             core::mem::swap(&mut shard.calls, list);
-            if let callbacks @ Callbacks::Inline { .. } = self.callbacks() {
-                shard.due = callbacks.due();
+            match self.callbacks() {
+                // With a worker, a shard that is not to be looked after
+                // earlier; see `look_after`.
+                Callbacks::Worker => shard.due = shard.due.min(CROWDED),
+                callbacks @ Callbacks::Inline { .. } => shard.due = callbacks.due(),
+                Callbacks::Manual => {}
             }
             drop(shard);
             if n == 0 {
@@ -251,30 +261,24 @@ impl Queue {
         self.pass.load(Ordering::Acquire).wrapping_sub(target) as i64 >= 0
     }
 
-    fn run(&self, lists: &mut [Vec<Deferred>; SHARDS]) -> usize {
+    fn run(&self, lists: &mut [Calls; SHARDS]) -> usize {
         let mut ran = 0;
         for list in lists {
-            let most = list.len();
-            for call in list.drain(..) {
-                self.run_one(call);
-                ran += 1;
-            }
-            // After a burst, memory that an ordinary batch does not need.
-            if list.capacity() > 4096 && most < list.capacity() / 8 {
-                list.shrink_to(most);
-            }
+            list.run(|block| ran += self.run_block(block));
         }
         ran
     }
 
-    fn run_one(&self, call: Deferred) {
+    fn run_block(&self, mut block: Drain<'_, Deferred>) -> usize {
+        let count = block.len();
         // loom's own reports are panics too.
         #[cfg(loom)]
-        call.call();
+        block.by_ref().for_each(Deferred::call);
         #[cfg(not(loom))]
-        {
+        while block.len() > 0 {
             use std::panic::{AssertUnwindSafe, catch_unwind};
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| call.call())) {
+            let all = AssertUnwindSafe(|| block.by_ref().for_each(Deferred::call));
+            if let Err(payload) = catch_unwind(all) {
                 // Relaxed: a statistic.
                 self.panicked.fetch_add(1, Ordering::Relaxed);
                 // A payload may panic when it is dropped.
@@ -284,8 +288,9 @@ impl Queue {
             }
         }
         // Relaxed (both): a statistic that only the runner writes.
-        self.run
-            .store(self.run.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let run = self.run.load(Ordering::Relaxed) + count as u64;
+        self.run.store(run, Ordering::Relaxed);
+        count
     }
 
     /// The numbers for people.
@@ -336,7 +341,16 @@ fn look_after<D: Domain>(domain: &D) {
     match queue.callbacks() {
         Callbacks::Worker => {
             #[cfg(not(loom))]
-            crate::worker::start(domain);
+            if !crate::worker::start(domain) {
+                // It does not keep up: leave it the processor, now and then.
+                if let Some(mut shard) = queue.shards[own_shard() % SHARDS].try_lock()
+                    && shard.calls.len() >= CROWDED
+                {
+                    shard.due = shard.calls.len() + CROWDED / 8;
+                    drop(shard);
+                    percpu::sync::yield_now();
+                }
+            }
         }
         Callbacks::Inline { threshold } => {
             if pass(domain, Running::Inline) != Some(0) {

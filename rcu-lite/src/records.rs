@@ -114,8 +114,10 @@ impl Record {
     /// Enters once more, being inside.
     #[inline(always)]
     pub(crate) fn nest(&self, word: u64) {
-        // Relaxed: the scanner sees no difference.
-        self.word.store(word + 1, Ordering::Relaxed);
+        // Release: as "Enter". A look that reads this store instead of the one
+        // that entered must learn the same from it: a plain store cuts the
+        // release sequence.
+        self.word.store(word + 1, Ordering::Release);
     }
 
     /// Leaves once.
@@ -203,16 +205,23 @@ impl Records {
             if !found.is_null() {
                 return;
             }
-            // Acquire (both): pair with the Release of `give_back`, or of the
-            // last *leave*: the new owner's stores come after the old one's.
+            // Acquire: pairs with the Release of `give_back` or `abandon`: the
+            // new owner's stores come after the old one's.
             let take = |from| {
                 record
                     .owned
                     .compare_exchange(from, OWNED, Ordering::Acquire, Ordering::Relaxed)
             };
             let taken = match take(FREE) {
-                Err(ABANDONED) if record.word.load(Ordering::Acquire) & DEEPEST == 0 => {
-                    take(ABANDONED).is_ok()
+                Err(ABANDONED) if take(ABANDONED).is_ok() => {
+                    // Looked at only now: before, the guard may not have been
+                    // visible, or another thread may have left one of its own.
+                    // Acquire: pairs with the Release of the last "Leave".
+                    let quiescent = record.word.load(Ordering::Acquire) & DEEPEST == 0;
+                    if !quiescent {
+                        self.abandon(record);
+                    }
+                    quiescent
                 }
                 taken => taken.is_ok(),
             };
@@ -252,7 +261,6 @@ impl Records {
     }
 
     /// Leaves `record`, whose thread ends, to the guards that it still has.
-    #[cfg(not(loom))]
     pub(crate) fn abandon(&self, record: &Record) {
         // Release: pairs with the Acquire of `take`.
         record.owned.store(ABANDONED, Ordering::Release);

@@ -13,6 +13,7 @@
 //! Both are also how a worker that leaves and a thread that queues notice each
 //! other, see [`crate::worker`].
 
+use crate::calls::Calls;
 use crate::deferred::Deferred;
 use crate::lock::{Lock, Locked};
 use core::ops::{Deref, DerefMut};
@@ -29,7 +30,7 @@ pub(crate) const SHARDS: usize = 1;
 /// The callbacks of a shard.
 #[derive(Debug)]
 pub(crate) struct List {
-    pub(crate) calls: Vec<Deferred>,
+    pub(crate) calls: Calls,
     /// Length at which somebody must look after the shard.
     pub(crate) due: usize,
 }
@@ -55,7 +56,7 @@ impl Shard {
             lock: Lock::new(),
             queued: Statistic::new(0),
             list: UnsafeCell::new(List {
-                calls: Vec::new(),
+                calls: Calls::new(),
                 due,
             }),
         }
@@ -67,7 +68,7 @@ impl Shard {
             lock: Lock::new(),
             queued: Statistic::new(0),
             list: UnsafeCell::new(List {
-                calls: Vec::new(),
+                calls: Calls::new(),
                 due,
             }),
         }
@@ -198,20 +199,22 @@ impl Inbox {
     }
 
     /// Moves everything to the end of `calls`, oldest first.
-    pub(crate) fn take(&self, calls: &mut Vec<Deferred>) {
+    pub(crate) fn take(&self, calls: &mut Calls) {
         // AcqRel: Acquire pairs with the Release of `post`; the Release half
         // tells later posters what the taker did before (a worker: that it has
         // left).
         let mut at = self.head.swap(ptr::null_mut(), Ordering::AcqRel);
-        let first = calls.len();
+        let mut newest_first = Vec::new();
         while !at.is_null() {
             // SAFETY: the exchange made the chain this thread's alone; every
             // node came out of a box.
             let node = unsafe { Box::from_raw(at) };
             at = node.next;
-            calls.push(node.call);
+            newest_first.push(node.call);
         }
-        calls[first..].reverse();
+        for call in newest_first.into_iter().rev() {
+            calls.push(call);
+        }
     }
 
     /// Callbacks that were ever posted.

@@ -13,7 +13,7 @@
 //! exchange, which works like such a lock.)
 
 use crate::local::Running;
-use crate::queue::{Callbacks, Domain, pass};
+use crate::queue::{CROWDED, Callbacks, Domain, pass};
 use core::time::Duration;
 use percpu::fork::generation;
 use percpu::sync::atomic::Ordering;
@@ -27,15 +27,15 @@ const LINGER: u32 = 50;
 /// Callbacks more after which starting is tried again, where it failed.
 const RETRY: usize = 1024;
 
-/// Starts a worker if there is none.
+/// Starts a worker. `false` if there is one.
 #[cold]
-pub(crate) fn start<D: Domain>(domain: &D) {
+pub(crate) fn start<D: Domain>(domain: &D) -> bool {
     let worker = &domain.queue().worker;
     let me = generation();
     // Relaxed: if it is stale, the exchange fails or starts one.
     let seen = worker.load(Ordering::Relaxed);
     if seen == me {
-        return;
+        return false;
     }
     // Relaxed (both): it decides who starts; what is handed over goes by the
     // shards' locks.
@@ -43,7 +43,7 @@ pub(crate) fn start<D: Domain>(domain: &D) {
         .compare_exchange(seen, me, Ordering::Relaxed, Ordering::Relaxed)
         .is_err()
     {
-        return;
+        return false;
     }
     let keep = domain.keep();
     let started = without_signals(|| {
@@ -61,9 +61,11 @@ pub(crate) fn start<D: Domain>(domain: &D) {
                 _ => len,
             });
     }
+    true
 }
 
 fn run<D: Domain>(domain: D::Keep) {
+    spread();
     let queue = domain.queue();
     attend(&*domain);
     let mut idle = 0;
@@ -85,12 +87,12 @@ fn run<D: Domain>(domain: D::Keep) {
     }
 }
 
-/// From now on nobody needs to be told of callbacks.
+/// From now on nobody needs to be told of callbacks, until they are too many.
 fn attend<D: Domain>(domain: &D) {
     domain
         .queue()
         .set_due(|queue, len| match queue.callbacks() {
-            Callbacks::Worker => usize::MAX,
+            Callbacks::Worker => len + CROWDED,
             Callbacks::Inline { threshold } => len + threshold,
             Callbacks::Manual => usize::MAX,
         });
@@ -119,6 +121,21 @@ fn leave_unless_needed<D: Domain>(domain: &D) -> bool {
         attend(domain);
     }
     !again
+}
+
+/// Lets this thread run where the main thread may, instead of where the thread
+/// that happened to start it is bound to: it would fight that one for its CPU.
+fn spread() {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    // SAFETY: a plain bit set, zero of which is valid; the calls fill and read
+    // one of this size. Where they fail nothing changes.
+    unsafe {
+        let mut cpus: libc::cpu_set_t = core::mem::zeroed();
+        let size = size_of::<libc::cpu_set_t>();
+        if libc::sched_getaffinity(libc::getpid(), size, &raw mut cpus) == 0 {
+            libc::sched_setaffinity(0, size, &raw const cpus);
+        }
+    }
 }
 
 /// Runs `f`, which starts a thread, so that the thread blocks all signals:

@@ -12,7 +12,8 @@ pub(crate) struct Group {
     pub(crate) threads: usize,
     /// Readers and writers.
     pub(crate) shape: (usize, usize),
-    /// How long readers hold, in nanoseconds, and how many threads sit idle beside (both 0 where there is no such thing).
+    /// How long readers hold, in nanoseconds, and how many threads sit idle beside; both 0 where there is no such
+    /// thing.
     pub(crate) pauses: (u64, usize),
     /// One per variant, best first.
     pub(crate) points: Vec<Point>,

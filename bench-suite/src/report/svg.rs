@@ -1,5 +1,6 @@
 //! Floor 3, bench-suite. Owns the plots: as what the figures of a workload are drawn.
-//! May ask the workload for them, and touch `plotters` through the two drawing modules below. SVG only: no fonts or libraries of the system.
+//! May ask the workload for them, and touch `plotters` through the two drawing modules below. SVG only: no fonts or
+//! libraries of the system.
 //!
 //! Few thread counts become bars, variants sorted; many become lines over a logarithmic axis.
 
@@ -90,7 +91,8 @@ fn chart(groups: &[Group], plot: &'static Plot) -> Option<Chart> {
     (!panels.is_empty()).then_some(Chart { plot, panels })
 }
 
-/// `hp` and its rungs in one strong hue, `rcu` and its flavours in another, the limit in grey, the others apart from each other.
+/// `hp` and its rungs in one strong hue, `rcu` and its flavours in another, the limit in grey, the others apart from
+/// each other.
 fn colour(variant: &str) -> RGBColor {
     match variant {
         "hp" => RGBColor(200, 30, 45),

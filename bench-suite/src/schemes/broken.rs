@@ -2,8 +2,9 @@
 //! Touches only the object.
 //!
 //! It "frees" the old object at once whoever reads it: it poisons it, but keeps the memory in a pool of its own, so
-//! that the reader's look at a dead object is no undefined behaviour. It loses every other callback. The first object is never used again, so a reader
-//! parked on it is certain to find it dead; the others take turns. Refused unless `HPBENCH_ALLOW_BROKEN=1`.
+//! that the reader's look at a dead object is no undefined behaviour. The first object is never used again, so a reader
+//! parked on it is certain to find it dead; the others take turns. It loses every other callback. Refused unless
+//! `HPBENCH_ALLOW_BROKEN=1`.
 
 use super::{About, Callback, Object, Scheme, Support};
 use std::sync::atomic::{AtomicUsize, Ordering};

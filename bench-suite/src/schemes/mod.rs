@@ -50,7 +50,8 @@ pub(crate) trait Scheme: Sized + Send + Sync {
     /// Protect, dereference, release. True when the object was alive.
     fn read(&self, reader: &mut Self::Reader<'_>) -> bool;
 
-    /// As many reads as `count`; returns how many objects were dead. Only for schemes whose loop must be compiled elsewhere.
+    /// As many reads as `count`; returns how many objects were dead. To be given only where the loop must be compiled
+    /// elsewhere.
     #[inline(always)]
     fn read_batch(&self, reader: &mut Self::Reader<'_>, count: u64) -> u64 {
         let mut dead = 0;

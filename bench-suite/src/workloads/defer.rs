@@ -1,7 +1,8 @@
 //! Floor 3, bench-suite. Owns the workload `defer`: the cost of queueing a deferred callback.
 //! May touch a scheme through its trait, and the crew.
 //!
-//! The calling threads queue callbacks, each one pointer wide, that add one to a counter of the thread that queued them.
+//! The calling threads queue callbacks, each one pointer wide, that add one to a counter of the thread that queued
+//! them.
 //! `ns_per_op` is the time of a call on the calling threads, with whatever the scheme does inside it; callbacks that
 //! another thread runs, or that are left for the end, are not in it. They are in `cpu_ns_per_call`: the CPU time of the
 //! whole process, from before the threads start to after the flush, over all calls (those of the warm-up too).

@@ -1,8 +1,8 @@
 //! Floor 3, bench-suite. Owns the workloads, one file each, and the way from a job to a record.
 //! May touch `schemes`, `engine` and `report`.
 //!
-//! A new workload is one file with its [`Kind`] and its `run`, its `mod` line and its line in the registry below; and its
-//! subcommand in `cli`, where its options are.
+//! A new workload is one file with its [`Kind`] and its `run`, its `mod` line and its line in the registry below; and
+//! its subcommand in `cli`, where its options are.
 
 pub(crate) mod capabilities;
 mod defer;
@@ -149,8 +149,8 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
 
 /// What the kernel counted for this process.
 struct Usage {
-    /// How often the scheduler took a CPU away from it: with at most as many threads as CPUs, a sign that something else
-    /// ran beside the measurement.
+    /// How often the scheduler took a CPU away from it: with at most as many threads as CPUs, a sign that something
+    /// else ran beside the measurement.
     involuntary_switches: i64,
     /// CPU time of all its threads.
     cpu: Duration,

@@ -21,19 +21,23 @@ use percpu::sim::{CPU0, CPU1, CUT, MOVED, WANDERS};
 use percpu::sync::atomic::AtomicUsize;
 
 struct S {
-    counters: Counters,
+    /// In a box: sections that begin in setup point into them.
+    counters: Box<Counters>,
     grace: Grace,
     source: Source,
+    /// Sections between setup, roles and the end.
     kept: Cell<Option<Entered>>,
+    kept_too: Cell<Option<Entered>>,
     handed_over: AtomicUsize,
 }
 
-fn with(counters: Counters) -> S {
+fn with(counters: Box<Counters>) -> S {
     S {
         counters,
         grace: Grace::new(),
         source: Source::new(),
         kept: Cell::new(None),
+        kept_too: Cell::new(None),
         handed_over: AtomicUsize::new(0),
     }
 }
@@ -63,27 +67,27 @@ fn insider(s: &S) {
 
 fn synchronizer(s: &S) {
     let old = s.source.unlink(1);
-    synchronize(&s.grace, &s.counters);
+    synchronize(&s.grace, &*s.counters);
     old.free();
 }
 
 fn synchronizes_twice(s: &S) {
     synchronizer(s);
     let old = s.source.unlink(2);
-    synchronize(&s.grace, &s.counters);
+    synchronize(&s.grace, &*s.counters);
     old.free();
 }
 
 fn poller(s: &S) {
     let old = s.source.unlink(1);
-    if poll(&s.grace, &s.counters) {
+    if poll(&s.grace, &*s.counters) {
         old.free();
     }
 }
 
 /// When all have left, a grace period waits for nobody.
 fn all_have_left(s: &S) {
-    assert!(poll(&s.grace, &s.counters) && poll(&s.grace, &s.counters));
+    assert!(poll(&s.grace, &*s.counters) && poll(&s.grace, &*s.counters));
 }
 
 static ONE: Model<S> = Model {
@@ -124,11 +128,11 @@ fn the_phase_comes_back() {
 }
 
 static FIRST_USE: Model<S> = Model {
-    name: "l10a first use of a line, synchronize",
+    name: "l10a first use of a line, poll",
     rung: Rung::Rseq,
     plans: &[CPU0, CPU0],
-    setup: || with(Counters::new()),
-    roles: &[reader, synchronizer],
+    setup: || with(Box::new(Counters::new())),
+    roles: &[reader, poller],
     after: all_have_left,
 };
 
@@ -136,6 +140,50 @@ static FIRST_USE: Model<S> = Model {
 fn the_first_use_of_a_line() {
     FIRST_USE.check();
     FIRST_USE.check_with(Rung::Rseq, &[WANDERS, CPU0]);
+}
+
+/// Enters while another one has the CPU's slot, and stays longer than that.
+fn second(s: &S) {
+    let entered = enter(&s.counters);
+    s.counters.leave(s.kept.take().expect("entered in setup"));
+    s.source.read();
+    s.counters.leave(entered);
+}
+
+static SLOT_TAKEN: Model<S> = Model {
+    name: "l10a reader beside a taken slot, synchronize",
+    rung: Rung::Rseq,
+    plans: &[CPU0, CPU0],
+    setup: one_inside,
+    roles: &[second, synchronizer],
+    after: all_have_left,
+};
+
+#[test]
+fn the_slot_is_taken() {
+    on_all_rungs(&SLOT_TAKEN, &[&[CPU0, CPU0], &[WANDERS, CPU0]]);
+}
+
+/// The first reader's slot is the second one's, before or after the turn.
+static CHANGES_HANDS: Model<S> = Model {
+    name: "l10a leave a slot, claim it, poll",
+    rung: Rung::Rseq,
+    plans: &[CPU1, CPU0, CPU1],
+    setup: one_inside,
+    roles: &[
+        insider,
+        |s| s.kept_too.set(Some(enter(&s.counters))),
+        poller,
+    ],
+    after: |s| {
+        s.counters.leave(s.kept_too.take().expect("entered"));
+        all_have_left(s);
+    },
+};
+
+#[test]
+fn a_slot_changes_hands() {
+    CHANGES_HANDS.check();
 }
 
 static HANDED_OVER: Model<S> = Model {
@@ -178,7 +226,7 @@ fn passer_by(s: &S) {
 }
 
 fn polls_in_vain(s: &S) {
-    assert!(!poll(&s.grace, &s.counters), "a reader is inside");
+    assert!(!poll(&s.grace, &*s.counters), "a reader is inside");
 }
 
 static TWO: Model<S> = Model {

@@ -127,8 +127,8 @@ impl Source {
 }
 
 /// Counters whose lines have been used before.
-fn opened() -> Counters {
-    let counters = Counters::new();
+fn opened() -> Box<Counters> {
+    let counters = Box::new(Counters::new());
     counters.open_all();
     counters
 }

@@ -1,11 +1,12 @@
 //! Floor 3, bench-suite. Owns the variants `liburcu-memb`, `liburcu-qsbr` and `liburcu-bp`: Debian's userspace RCU.
 //! May touch liburcu through `shim.c` and `flavours`. Only there with the feature `liburcu`.
 //!
-//! The loops of `read` are compiled in C with the library's inline functions, as its users compile theirs; a call a read
-//! from Rust would cost more than the read.
+//! The loops of `read` are compiled in C with the library's inline functions, as its users compile theirs; a call from
+//! Rust for each read would cost more than the read.
 //!
-//! A thread that reads or defers has a [`Registered`] state. With qsbr it is online from there on, announces a quiescent
-//! state after each operation, and is offline where it sleeps.
+//! A thread that reads or defers has a [`Registered`] state. With qsbr it is online from there on, announces a
+//! quiescent state after each operation, and is offline where it sleeps. `call_rcu` wants its caller to bring the head
+//! of the callback: it is allocated for each call here, where programs embed it in an object that they have anyway.
 
 mod flavours;
 
@@ -101,8 +102,8 @@ impl<F: Flavour> Scheme for Liburcu<F> {
 
     #[inline(always)]
     fn read_batch(&self, _: &mut Registered<F>, count: u64) -> u64 {
-        // SAFETY: the thread is registered (bp does it itself). The cell holds an object whose canary is at that offset,
-        // and what was taken out of it is freed after a grace period.
+        // SAFETY: the thread is registered (bp does it itself). The cell holds an object whose canary is at that
+        // offset, and what was taken out of it is freed after a grace period.
         unsafe {
             (F::shim().read_batch)(
                 self.cell.as_ptr().cast(),

@@ -81,7 +81,8 @@ static void online(void)
 #endif
 }
 
-/* `count` times: lock, dereference, compare the word at `offset` in the object with `alive`, unlock. How many differed. */
+/* `count` times: lock, dereference, compare the word at `offset` in the object with `alive`, unlock. Returns how many
+ * differed. */
 static uint64_t read_batch(char *const *cell, uintptr_t offset, uint64_t alive, uint64_t count)
 {
 	uint64_t dead = 0;
