@@ -34,7 +34,7 @@ import time
 from dataclasses import dataclass, field
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CRATES = ("percpu", "hp")
+CRATES = ("percpu", "hp", "rcu-lite")
 LIMIT = 60  # seconds for the models of one mutant
 
 REL, ACQ, AR, RLX = (
@@ -158,7 +158,7 @@ weaken("fence: heavy AcqRel", F, "pub(crate) fn heavy() {\n    fence(Ordering::S
        "Ordering::SeqCst", AR, "hp:l1")
 
 F = "percpu/src/section/sim.rs"
-FIND = "let now = word.load(Ordering::Acquire);"
+FIND = "let now = word.load(Ordering::Acquire);\n        if n == 0"
 weaken("section: test of a word Relaxed", F, FIND, ACQ, RLX, "hp:l2 percpu:sections",
        "the claim does not hand on what the last owner released")
 SEARCH = "        let value = src.load(Ordering::Acquire);\n        if value.addr() & mask == 0 {"
@@ -173,6 +173,8 @@ weaken("section: claim commit Relaxed", F, "        word.store(value, Ordering::
        REL, RLX, "percpu:sections")
 weaken("section: load_and_add source Relaxed", F, "let word = src.load(Ordering::Acquire);",
        ACQ, RLX, "percpu:sections")
+weaken("section: count's test of a word Relaxed", F, "let now = word.load(Ordering::Acquire);\n    if now == INACTIVE",
+       ACQ, RLX, "rcu-lite:l10a::the_first_use", "a count in a line that another thread opened is not covered by the announcement")
 weaken("section: load_and_add commit Relaxed", F, "word.store(now.wrapping_add(1), Ordering::Release);",
        REL, RLX, "percpu:sections")
 weaken("section: check_and_add flag Relaxed", F,
@@ -226,7 +228,11 @@ ASM = "beside the assembly, which loom cannot run; plain moves on the only machi
 unkillable(F, "AREA.offset.store(offset, Ordering::Release);", REL, ASM)
 unkillable(F, "AREA.by_cpu.store(offset, Ordering::Release);", REL, ASM)
 unkillable(F, "AREA.offset.load(Ordering::Acquire);", ACQ, ASM)
-unkillable(F, "AREA.by_cpu.load(Ordering::Acquire);", ACQ, ASM)
+for section in ("claim_and_load", "load_and_add", "add"):
+    unkillable(F, f"""AREA.by_cpu.load(Ordering::Acquire);
+    if off == 0 {{
+        // SAFETY: the caller's obligations are the same.
+        return unsafe {{ {section}_by_index(""", ACQ, ASM)
 
 # -------------------------------------------------------------- hp: slots
 
@@ -495,6 +501,191 @@ unkillable(F, "while line.words()[0].load(Ordering::Acquire) == address.addr() {
 unkillable(F, "self.slot(index).store(FREE, Ordering::Release);", REL, KERNEL_LEVEL)
 unkillable(F, "self.word().store(FREE, Ordering::Release);", REL, KERNEL_LEVEL)
 
+# ---------------------------------------------------- rcu-lite: per CPU
+
+F = "rcu-lite/src/counters.rs"
+weaken("rcu counters: slot cleared Relaxed", F,
+       "unsafe { slot.as_ref() }.store(FREE, Ordering::Release)", REL, RLX, "rcu-lite:l10a")
+weaken("rcu counters: Left in a shared line Relaxed", F,
+       "self.own_shared().words[word].fetch_add(1, Ordering::Release);", REL, RLX, "rcu-lite:l10a")
+SECOND = "        if self.now.phase.load(Ordering::Acquire) == phase {\n            return Entered::counted(phase);\n        }\n"
+weaken("rcu counters: second look Relaxed", F, SECOND, ACQ, RLX, "rcu-lite:l10a",
+       "a reader in the new phase does not see what was unlinked before the turn")
+TURN_PHASE = "        self.now.phase.store(other(phase), Ordering::Release);\n"
+weaken("rcu counters: phase turned Relaxed", F, TURN_PHASE, REL, RLX, "rcu-lite:l10a")
+TURN_EPOCH = """        self.now
+            .epoch
+            .store(ptr::without_provenance_mut(epoch), Ordering::Release);
+    }
+
+    fn barrier"""
+weaken("rcu counters: epoch turned Relaxed", F, TURN_EPOCH, REL, RLX, "rcu-lite:l10a")
+LOOK_SLOT = "            let slot = words[SLOT].load(Ordering::Acquire);"
+weaken("rcu counters: look at a slot Relaxed", F, LOOK_SLOT, ACQ, RLX, "rcu-lite:l10a")
+LOOK_LINE = "counted(words[left].load(Ordering::Acquire))"
+weaken("rcu counters: look at a line's count Relaxed", F, LOOK_LINE, ACQ, RLX, "rcu-lite:l10a")
+LOOK_SHARED = "inside.wrapping_sub(line.words[left].load(Ordering::Acquire));"
+weaken("rcu counters: look at a shared count Relaxed", F, LOOK_SHARED, ACQ, RLX, "rcu-lite:l10a")
+change("rcu counters: no heavy barrier", F,
+       [("    fn barrier(&self) -> Result<(), BarrierLost> {\n        heavy()", "    fn barrier(&self) -> Result<(), BarrierLost> {\n        Ok(())")],
+       "rcu-lite:l10a")
+change("rcu counters: phase not turned", F, [(TURN_PHASE, "        let _ = phase;\n")], "rcu-lite:l10a")
+change("rcu counters: epoch not turned", F, [("            epoch = epoch.wrapping_add(1);\n", "")], "rcu-lite:l10a")
+change("rcu counters: no second look", F, [(SECOND, SECOND.replace("if self", "if true || self"))], "rcu-lite:l10a")
+change("rcu counters: BOTH is counted once", F,
+       [("        // Relaxed: as above.\n        words[other(phase)].fetch_add(1, Ordering::Relaxed);\n        light_on(rung);\n        Entered::counted(BOTH)",
+         "        Entered::counted(phase)")], "rcu-lite:l10a",
+       "counted in the phase that has ended, perhaps too late")
+change("rcu counters: BOTH without a second barrier", F,
+       [("        light_on(rung);\n        Entered::counted(BOTH)", "        Entered::counted(BOTH)")], "rcu-lite:l10a::the_phase")
+change("rcu counters: shared without a barrier", F,
+       [("        light_on(rung);\n        // Acquire: \"Phase\"", "        // Acquire: \"Phase\"")], "rcu-lite:l10a")
+change("rcu counters: leaving BOTH is forgotten", F,
+       [("            for left in [LEFT + old, LEFT + BOTH] {\n                // Acquire: as above.",
+         "            for left in [LEFT + old] {\n                // Acquire: as above.")], "rcu-lite:l10a",
+       "the next grace period never ends", hang=True)
+change("rcu counters: slots are not looked at", F, [("            held |= slot", "            held |= false && slot")], "rcu-lite:l10a")
+change("rcu counters: a new slot looks old", F,
+       [("let older = (slot.wrapping_sub(epoch) as isize) < 0;", "let older = (epoch.wrapping_sub(slot) as isize) < 0;")],
+       "rcu-lite:l10a")
+SUM = """        // Relaxed (both): an entering that matters is visible by the barrier,
+        // or by the leaving that was read above.
+        self.lines.for_each_active(|_, line| {
+            let entered = line.words()[old].load(Ordering::Relaxed);
+            inside = inside.wrapping_add(counted(entered));
+        });
+        for line in &self.shared {
+            inside = inside.wrapping_add(line.words[old].load(Ordering::Relaxed));
+        }
+"""
+change("rcu counters: entered is summed before left", F,
+       [(SUM, ""), ("        let mut inside = 0usize;\n", "        let mut inside = 0usize;\n" + SUM)], "rcu-lite:l10a",
+       "a reader that comes and goes meanwhile stands for one that is inside")
+change("rcu counters: lines are not summed", F,
+       [("            inside = inside.wrapping_add(counted(entered));", "            let _ = entered;")], "rcu-lite:l10a")
+change("rcu counters: a slot that is taken is taken", F,
+       [("        if let Some(entered) = self.enter_counted() {\n            return entered;\n        }\n        // Decides",
+         "        if rung() == Rung::Rseq && self.open_own_line() {\n"
+         "            let slot = &self.lines.all()[section::index_hint()].words()[SLOT];\n"
+         "            slot.store(self.now.epoch.load(Ordering::Acquire).addr(), Ordering::Release);\n"
+         "            return Entered(NonNull::from(slot));\n        }\n        // Decides")],
+       "rcu-lite:l10a")
+
+# -------------------------------------------------- rcu-lite: per thread
+
+F = "rcu-lite/src/records.rs"
+weaken("rcu records: Enter Relaxed", F, "        self.word.store(epoch, Ordering::Release);", REL, RLX, "rcu-lite:l10b",
+       "it may overwrite a leaving that nobody has looked at")
+weaken("rcu records: Nest Relaxed", F, "        self.word.store(word + 1, Ordering::Release);", REL, RLX, "rcu-lite:l10b::sections",
+       "as it was first: the look may read this store instead of the one that entered")
+weaken("rcu records: Leave Relaxed", F, "        self.word.store(self.word() - 1, Ordering::Release);", REL, RLX, "rcu-lite:l10b")
+weaken("rcu records: Clear Relaxed", F, "        self.word.store(0, Ordering::Release);", REL, RLX, "rcu-lite:l10b::quiescent")
+weaken("rcu records: epoch Relaxed", F, "        self.epoch.0.load(Ordering::Acquire)", ACQ, RLX, "rcu-lite:l10b")
+weaken("rcu records: take Relaxed", F,
+       ".compare_exchange(from, OWNED, Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, "rcu-lite:l10b::a_record")
+weaken("rcu records: take of a left one Relaxed", F,
+       "                    let quiescent = record.word.load(Ordering::Acquire) & DEEPEST == 0;", ACQ, RLX, "rcu-lite:l10b::a_record")
+weaken("rcu records: push Relaxed", F,
+       ".compare_exchange(head, record, Ordering::Release, Ordering::Relaxed)", REL, RLX, "rcu-lite:l10b::a_thread")
+weaken("rcu records: give back Relaxed", F, "        record.owned.store(FREE, Ordering::Release);", REL, RLX, "rcu-lite:l10b::a_record")
+weaken("rcu records: abandon Relaxed", F, "        record.owned.store(ABANDONED, Ordering::Release);", REL, RLX, "rcu-lite:l10b::a_record")
+weaken("rcu records: list for takers Relaxed", F,
+       "        // Acquire: pairs with the push.\n        let mut at: *const Record = self.head.load(Ordering::Acquire);\n        while !at.is_null() {\n            // SAFETY: records are",
+       ACQ, RLX, "rcu-lite:l10b::a_record")
+weaken("rcu records: list for looks Relaxed", F,
+       "        // Acquire: pairs with the push.\n        let mut at: *const Record = self.head.load(Ordering::Acquire);\n        while !at.is_null() {\n            // SAFETY: as in",
+       ACQ, RLX, "rcu-lite:l10b::a_thread")
+weaken("rcu records: Look Relaxed", F, "            let word = record.word.load(Ordering::Acquire);", ACQ, RLX, "rcu-lite:l10b")
+weaken("rcu records: Turn Relaxed", F, "        self.epoch.0.fetch_add(EPOCH, Ordering::Release);", REL, RLX, "rcu-lite:l10b")
+unkillable(F, "        let mut at = self.head.load(Ordering::Acquire);", ACQ,
+           "in `drop`: the list is the caller's alone; Relaxed would do", RLX, "rcu-lite:l10b")
+weaken("rcu records: qsbr grace period without fence", F,
+       "        percpu::sync::atomic::fence(Ordering::SeqCst);", "Ordering::SeqCst", AR, "rcu-lite:l10b::quiescent")
+change("rcu records: no heavy barrier", F, [("        percpu::barrier::heavy()", "        Ok(())")], "rcu-lite:l10b")
+change("rcu records: no new epoch", F, [("fetch_add(EPOCH, Ordering::Release)", "fetch_add(0, Ordering::Release)")], "rcu-lite:l10b")
+change("rcu records: everything is current", F, [("    (ahead as i64) >= 0", "    (ahead as i64) >= i64::MIN")], "rcu-lite:l10b")
+change("rcu records: current is upside down", F, [("    (ahead as i64) >= 0", "    (ahead as i64) < 0")], "rcu-lite:l10b", hang=True)
+change("rcu records: a nested reader is quiescent", F,
+       [("            if word & DEEPEST != 0 && !is_current", "            if word & DEEPEST == 1 && !is_current")], "rcu-lite:l10b::sections")
+change("rcu records: a left record is free", F,
+       [("        record.owned.store(ABANDONED, Ordering::Release);", "        record.owned.store(FREE, Ordering::Release);")],
+       "rcu-lite:l10b::a_record", "given back before it is clear")
+change("rcu records: a left record is looked at, then taken", F,
+       [("Err(ABANDONED) if take(ABANDONED).is_ok() => {",
+         "Err(ABANDONED) if record.word.load(Ordering::Acquire) & DEEPEST == 0 => {"),
+        ("                    if !quiescent {\n                        self.abandon(record);\n                    }\n                    quiescent\n",
+         "                    let _ = quiescent;\n                    take(ABANDONED).is_ok()\n")],
+       "rcu-lite:l10b::a_record", "as it was first")
+change("rcu records: a taken record may be taken", F,
+       [("                taken => taken.is_ok(),", "                taken => taken.is_ok() || true,")], "rcu-lite:l10b::a_record")
+change("rcu records: pushed by load and store", F,
+       [("""            match self
+                .head
+                .compare_exchange(head, record, Ordering::Release, Ordering::Relaxed)
+            {""", """            self.head.store(record, Ordering::Release);
+            match Ok::<_, *mut Record>(head) {""")], "rcu-lite:l10b::a_thread")
+
+F = "rcu-lite/src/thread.rs"
+LIGHT = "        record.set(records.epoch());\n        light_on(rung);\n"
+change("rcu thread: no light barrier", F, [(LIGHT, "        record.set(records.epoch());\n")], "rcu-lite:l10b")
+change("rcu thread: light barrier before Enter", F,
+       [(LIGHT, "        light_on(rung);\n        record.set(records.epoch());\n")], "rcu-lite:l10b")
+change("rcu thread: nesting is not counted", F, [("        record.nest(word);\n", "")], "rcu-lite:l10b::sections")
+
+F = "rcu-lite/src/qsbr.rs"
+weaken("rcu qsbr: online without fence", F, "        fence(Ordering::SeqCst);\n", "Ordering::SeqCst", AR, "rcu-lite:l10b::quiescent")
+change("rcu qsbr: the first of two handles goes offline", F,
+       [("    if holders == 0 {\n        record.clear();", "    if holders == 1 {\n        record.clear();")], "rcu-lite:l10b::quiescent")
+change("rcu qsbr: announces the old epoch plus one", F,
+       [("    if record.word() != epoch {\n        record.set(epoch);", "    if record.word() != epoch || true {\n        record.set(epoch + (1 << 16));")],
+       "rcu-lite:l10b::quiescent")
+
+# ------------------------------------------------ rcu-lite: grace periods
+
+F = "rcu-lite/src/grace.rs"
+SNAP = "self.seq.fetch_add(0, Ordering::AcqRel);"
+weaken("rcu grace: Snap without Release", F, SNAP, AR, ACQ, "rcu-lite:l10c", "the leader's start does not see the unlinking")
+change("rcu grace: Snap is a load", F, [(SNAP, "self.seq.load(Ordering::Acquire);")], "rcu-lite:l10c")
+change("rcu grace: Snap joins the one in progress", F,
+       [("seq.wrapping_add(if seq & 1 == 0 { 2 } else { 3 })", "seq.wrapping_add(if seq & 1 == 0 { 2 } else { 1 })")], "rcu-lite:l10c")
+change("rcu grace: Snap always adds 2", F,
+       [("seq.wrapping_add(if seq & 1 == 0 { 2 } else { 3 })", "seq.wrapping_add(2)")], "rcu-lite:l10c")
+unkillable(F, SNAP, AR, "its Acquire half: a target is always ahead of the number that it was made of, so nobody frees by that number", REL, "rcu-lite:l10c")
+weaken("rcu grace: reached Relaxed", F, "self.seq.load(Ordering::Acquire).wrapping_sub(target)", ACQ, RLX, "rcu-lite:l10c")
+START = "            grace.seq.fetch_add(1, Ordering::AcqRel);\n        }"
+change("rcu grace: Start without Acquire", F, [(START, START.replace(AR, REL))], "rcu-lite:l10c")
+END = "        grace.seq.fetch_add(1, Ordering::AcqRel);\n        Step::Advanced"
+weaken("rcu grace: End without Release", F, END, AR, ACQ, "rcu-lite:l10c")
+change("rcu grace: End is a store", F,
+       [(END, "        let seq = grace.seq.load(Ordering::Relaxed);\n        grace.seq.store(seq.wrapping_add(1), Ordering::Release);\n        Step::Advanced")],
+       "rcu-lite:l10c", "cuts the release sequence of the snaps")
+unkillable(F, END, AR, "its Acquire half: only the next start needs what the snaps released, and the sequence goes on to it", REL, "rcu-lite:l10c")
+unkillable(F, START, AR, "its Release half: nobody acts on an odd number, and the sequence of the end before it goes through", ACQ, "rcu-lite:l10c")
+TURNED = """        if !progress.turned {
+            readers.turn();
+            progress.turned = true;
+        }
+"""
+change("rcu grace: turns after the barrier", F,
+       [(TURNED, ""), ("        if !(readers.drained()", TURNED + "        if !(readers.drained()")], "rcu-lite:l10a rcu-lite:l10b")
+change("rcu grace: a new leader goes back to the barrier's end", F,
+       [("                return Step::Waiting(Timeout::BarrierLost);\n            }\n            progress.ordered = true;",
+         "                return Step::Waiting(Timeout::BarrierLost);\n            }\n            (progress.ordered, progress.turned) = (true, false);")],
+       "rcu-lite:l10c", "a turn for each look: new readers are waited for and old ones are not")
+change("rcu grace: ends without looking", F,
+       [("        if !(readers.drained() || grace.is_closed()) {", "        if !(readers.drained() || true) {")], "rcu-lite:l10c")
+change("rcu grace: one that is left counts as over", F,
+       [("                    if deadline.is_some_and(|at| Instant::now() >= at) {\n                        return Err(why);",
+         "                    if deadline.is_some_and(|at| Instant::now() >= at) {\n                        return Ok(());")], "rcu-lite:l10c")
+
+F = "rcu-lite/src/lock.rs"
+weaken("rcu lock: take Relaxed", F, ".compare_exchange(seen, generation(), Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, "rcu-lite:l10c rcu-lite:l11")
+weaken("rcu lock: give back Relaxed", F, "        self.lock.0.store(0, Ordering::Release);", REL, RLX, "rcu-lite:l10c rcu-lite:l11")
+change("rcu lock: a failed attempt unlocks", F,
+       [("            .then_some(seen != 0)\n            .map(|orphaned| Locked {\n                lock: self,\n                orphaned,\n            })",
+         "            .then_some(Locked {\n                lock: self,\n                orphaned: seen != 0,\n            })")], "rcu-lite:l10c rcu-lite:l11",
+       "the guard is made, and dropped, before the test")
+
 
 # ------------------------------------------------------------ completeness
 
@@ -502,7 +693,7 @@ SITE = re.compile(r"Ordering::(?:Release|Acquire|AcqRel|SeqCst)")
 
 
 def sources():
-    """Every file of the two crates that is not a test."""
+    """Every file of the three crates that is not a test."""
     for crate in CRATES:
         for folder, _, files in os.walk(os.path.join(ROOT, crate, "src")):
             for name in sorted(files):
@@ -596,11 +787,11 @@ def manifest(toml, drop, members=None):
 
 
 def copy_workspace(to):
-    """percpu and hp with a root manifest of their own, without what only their
-    other tests and benches need."""
-    members = '["percpu", "hp"]'
+    """The three crates with a root manifest of their own, without what only
+    their other tests and benches need."""
+    members = "[" + ", ".join(f'"{crate}"' for crate in CRATES) + "]"
     root = manifest(text_of("Cargo.toml"), ["[profile"], members)
-    root = re.sub(r"(?m)^(rcu-lite|bench-suite|tests) = .*$", "", root)
+    root = re.sub(r"(?m)^(bench-suite|tests) = .*$", "", root)
     root += (
         "\n[profile.release]\nopt-level = 1\ndebug = false\nincremental = true\ncodegen-units = 16\n"
         '[profile.release.package."*"]\nopt-level = 3\n'
@@ -647,7 +838,7 @@ def by_crate(models):
 # What loom says of a race or a deadlock, and any panic in the code or a model.
 FAILURE = re.compile(
     r"(Causality violation[^\n]*|deadlock; threads[^\n]*|"
-    r"(?<=panicked at )(?:percpu|hp)/src/[^\n]*\n[^\n]*)"
+    r"(?<=panicked at )(?:percpu|hp|rcu-lite)/src/[^\n]*\n[^\n]*)"
 )
 
 

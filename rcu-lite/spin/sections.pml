@@ -25,14 +25,14 @@
    Bounds: 2 CPUs, each with a FIFO store buffer of 2 (x86-TSO). READERS threads,
    each switched out and in again, on any free CPU, up to SLICES times a trip;
    an updater on a CPU of its own. TRIPS of reader 0, one of reader 1, GPS grace
-   periods; with -DFOREVER, feasible for one reader only, all loop for ever. Words start at
-   their last value before they wrap, at WRAP. The sums differ by READERS at most,
-   so WRAP = READERS + 1 is the narrowest sound width.
+   periods; with -DFOREVER (feasible for one reader only) all loop for ever. Words
+   start at their last value before they wrap, at WRAP. The sums differ by READERS
+   at most, so WRAP = READERS + 1 is the narrowest sound width.
    Assumes: a context switch is a full barrier and restarts the section; updaters
    take turns (shared.pml). The updater's own store buffer is left out: it loads
-   nothing before the heavy barrier empties it. Liveness assumes that nobody is
-   interrupted in each of his sections for ever; with two readers it is not checked. Cannot show: C11 or ARM
-   reorderings. */
+   nothing before the heavy barrier empties it. Liveness is checked with one
+   reader, who is not interrupted in each of his sections for ever. Cannot show:
+   C11 or ARM reorderings. */
 #ifndef READERS
 #define READERS 2
 #endif

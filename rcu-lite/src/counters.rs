@@ -35,7 +35,7 @@
 //! # Grace period
 //!
 //! Turn the phase and count up the epoch – heavy barrier – wait until no slot
-//! holds an older epoch, and as many have left the old phase as have entered
+//! holds another epoch, and as many have left the old phase as have entered
 //! it. **One** turn is enough:
 //!
 //! * A section that loaded the old epoch or phase has committed before the
@@ -430,8 +430,8 @@ impl Readers for Counters {
             let words = line.words();
             // Acquire: "Look", pairs with "Left".
             let slot = words[SLOT].load(Ordering::Acquire);
-            let older = (slot.wrapping_sub(epoch) as isize) < 0;
-            held |= slot != FREE && slot != INACTIVE && older;
+            // None is newer: the epoch stays as it is during a grace period.
+            held |= slot != FREE && slot != INACTIVE && slot != epoch;
             for left in [LEFT + old, LEFT + BOTH] {
                 // Acquire: "Look", see the module's page for the order.
                 inside = inside.wrapping_sub(counted(words[left].load(Ordering::Acquire)));

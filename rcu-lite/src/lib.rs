@@ -133,7 +133,6 @@ mod flavor;
 pub mod list;
 #[cfg(not(loom))]
 mod rcu;
-#[cfg(not(loom))]
 mod worker;
 
 #[cfg(not(loom))]

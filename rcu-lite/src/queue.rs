@@ -340,7 +340,6 @@ fn look_after<D: Domain>(domain: &D) {
     let queue = domain.queue();
     match queue.callbacks() {
         Callbacks::Worker => {
-            #[cfg(not(loom))]
             if !crate::worker::start(domain) {
                 // It does not keep up: leave it the processor, now and then.
                 if let Some(mut shard) = queue.shards[own_shard() % SHARDS].try_lock()
@@ -456,7 +455,6 @@ pub(crate) fn assert_may_wait<D: Domain>(domain: &D, what: &str) {
 }
 
 /// Changes who runs the callbacks.
-#[cfg(not(loom))]
 pub(crate) fn set_callbacks<D: Domain>(domain: &D, callbacks: Callbacks) {
     let queue = domain.queue();
     // Relaxed: handed over by the shards' locks.
@@ -470,7 +468,6 @@ pub(crate) fn set_callbacks<D: Domain>(domain: &D, callbacks: Callbacks) {
 /// The end of a domain: no reader exists and nobody queues. Runs everything,
 /// unless a callback of this domain is what ends it: then the thread that runs
 /// it goes on until the queue is empty.
-#[cfg(not(loom))]
 pub(crate) fn finish<D: Domain>(domain: &D) {
     domain.grace().close();
     if local::running(core::ptr::from_ref(domain).cast()).is_some() {

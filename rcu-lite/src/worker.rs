@@ -45,6 +45,16 @@ pub(crate) fn start<D: Domain>(domain: &D) -> bool {
     {
         return false;
     }
+    #[cfg(not(loom))]
+    spawn(domain);
+    true
+}
+
+/// Starts the thread that [`start`] has announced. (Models have the
+/// announcement only.)
+#[cfg(not(loom))]
+fn spawn<D: Domain>(domain: &D) {
+    let worker = &domain.queue().worker;
     let keep = domain.keep();
     let started = without_signals(|| {
         std::thread::Builder::new()
@@ -61,7 +71,6 @@ pub(crate) fn start<D: Domain>(domain: &D) -> bool {
                 _ => len,
             });
     }
-    true
 }
 
 fn run<D: Domain>(domain: D::Keep) {
@@ -88,7 +97,7 @@ fn run<D: Domain>(domain: D::Keep) {
 }
 
 /// From now on nobody needs to be told of callbacks, until they are too many.
-fn attend<D: Domain>(domain: &D) {
+pub(crate) fn attend<D: Domain>(domain: &D) {
     domain
         .queue()
         .set_due(|queue, len| match queue.callbacks() {
@@ -99,7 +108,7 @@ fn attend<D: Domain>(domain: &D) {
 }
 
 /// See the module's page. `false` if this thread is the worker again.
-fn leave_unless_needed<D: Domain>(domain: &D) -> bool {
+pub(crate) fn leave_unless_needed<D: Domain>(domain: &D) -> bool {
     let queue = domain.queue();
     // Relaxed: handed over by the shards' locks below.
     queue.worker.store(0, Ordering::Relaxed);

@@ -281,8 +281,8 @@ fn a_chain_of_callbacks<F: Case>() {
         // A worker naps between them.
         let links = match mode {
             Callbacks::Worker => 200,
-            _ if F::NAME == "qsbr" => rounds(1_000_000, 50),
-            _ => rounds(20_000, 50),
+            Callbacks::Inline { threshold: 1 } if F::NAME == "qsbr" => rounds(1_000_000, 50),
+            _ => rounds(10_000, 50),
         };
         let left = Arc::new(AtomicUsize::new(links));
         link(rcu.clone(), Arc::clone(&left));

@@ -332,6 +332,12 @@ impl Counted {
         );
         self.value
     }
+
+    /// Another value, counted by the same counter.
+    pub(crate) fn sibling(&self, value: usize) -> Self {
+        self.get();
+        self.drops.value(value)
+    }
 }
 
 impl Drop for Counted {
