@@ -134,10 +134,6 @@ mod atomic;
 mod book {
     #[doc = include_str!("../../docs/src/getting-started.md")]
     struct GettingStarted;
-    #[doc = include_str!("../../docs/src/bad-days.md")]
-    struct BadDays;
-    #[doc = include_str!("../../README.md")]
-    struct Readme;
 }
 #[cfg(all(doctest, not(loom)))]
 mod compile_fail;

@@ -51,7 +51,7 @@ impl Calls {
     #[inline]
     pub(crate) fn push(&mut self, call: Deferred) {
         // Also where there is no block yet, which has a capacity of 0.
-        if self.open.len() % BLOCK == 0 {
+        if self.open.len().is_multiple_of(BLOCK) {
             self.next_block();
         }
         // Never grows: a block has room for `BLOCK`.

@@ -284,7 +284,7 @@ impl Counters {
     #[cold]
     #[inline(never)]
     fn leave_counted(&self, word: usize) {
-        // SAFETY (both): as in `enter_counted`; `word` is at most 5.
+        // SAFETY: as in `enter_counted`; `word` is at most 5.
         if unsafe { section::add(self.lines.first(), word) } {
             return;
         }
@@ -293,6 +293,7 @@ impl Counters {
                 if !self.open_own_line() {
                     break;
                 }
+                // SAFETY: as above.
                 if unsafe { section::add(self.lines.first(), word) } {
                     return;
                 }

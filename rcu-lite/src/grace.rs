@@ -248,14 +248,14 @@ impl Grace {
 
     /// No reader can exist any more: grace periods end at once.
     pub(crate) fn close(&self) {
-        // Relaxed: whoever still waits sees it sooner or later, and whoever
-        // closes waits for them by other means.
-        self.closed.store(true, Ordering::Relaxed);
+        // Release: "Close", pairs with `is_closed`: what the readers did happens
+        // before what a worker frees, which looks at no reader any more.
+        self.closed.store(true, Ordering::Release);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        // Relaxed: see `close`.
-        self.closed.load(Ordering::Relaxed)
+        // Acquire: pairs with "Close".
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Grace periods that have ended.

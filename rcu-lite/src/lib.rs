@@ -7,7 +7,7 @@
 //!
 //! | | [`Rcu`] | [`ThreadRcu`] | [`QsbrRcu`] |
 //! |---|---|---|---|
-//! | a reader costs | two restartable sections | a store and a load more than nothing | nothing, but must announce |
+//! | a reader costs | a restartable section and a store (two sections where the CPU's slot is taken) | a store and a load more than nothing | nothing, but must announce |
 //! | guards | `Send`, may sleep, cross `.await` | stay on their thread | stay on their thread |
 //! | domains | many | one | one |
 //! | threads register | no | by themselves | by themselves, or go [`online`](QsbrRcu::online) |
@@ -124,25 +124,42 @@ mod records;
 mod shard;
 mod stats;
 pub mod thread;
+mod worker;
 
-#[cfg(not(loom))]
+// Models have a flavour of their own: loom's atomics cannot be static.
+#[cfg(any(test, not(loom)))]
 mod cell;
-#[cfg(not(loom))]
+#[cfg(any(test, not(loom)))]
 mod flavor;
-#[cfg(not(loom))]
+#[cfg(all(doctest, not(loom)))]
+mod guide;
+#[cfg(any(test, not(loom)))]
 pub mod list;
 #[cfg(not(loom))]
 mod rcu;
-mod worker;
 
+/// Makes what the process makes once: decides the rung (which registers with
+/// the kernel; some milliseconds where other threads run already), and the
+/// process-wide [`Rcu`].
+///
+/// Calling it is never needed. It keeps that time out of the first section and
+/// the first grace period.
 #[cfg(not(loom))]
+pub fn init() {
+    let _ = percpu::barrier::rung();
+    drop(Rcu::global().read());
+}
+
+#[cfg(any(test, not(loom)))]
 pub use cell::{RcuCell, Replaced};
 pub use cookie::Cookie;
-#[cfg(not(loom))]
+#[cfg(any(test, not(loom)))]
 pub use flavor::Flavor;
 pub use grace::Timeout;
-#[cfg(not(loom))]
+#[cfg(any(test, not(loom)))]
 pub use list::RcuList;
+#[cfg(all(test, loom))]
+pub use models::Rcu;
 #[cfg(not(loom))]
 pub use qsbr::QsbrRcu;
 pub use queue::Callbacks;

@@ -19,7 +19,12 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ptr;
 use percpu::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+#[cfg(not(loom))]
+use std::sync::{Mutex, MutexGuard};
+
+#[cfg(loom)]
+use loom::sync::{Mutex, MutexGuard};
 
 struct Node<T> {
     value: T,

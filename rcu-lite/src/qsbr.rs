@@ -122,11 +122,10 @@ mod public {
                 // Relaxed: only the owner touches it.
                 if record.holders.load(Ordering::Relaxed) == 0 {
                     CORE.records.0.give_back(record);
-                } else {
-                    // A handle in a thread-local that is destroyed later, or
-                    // one that was leaked.
-                    CORE.records.0.abandon(record);
                 }
+                // Else a handle in a thread-local that is destroyed later,
+                // which gives it back, or one that was leaked. (Nobody may take
+                // it over before: the handle may go offline and come back.)
             }
         }
     }
@@ -151,9 +150,13 @@ mod public {
 
     fn go_offline(record: &'static Record, late: bool) {
         leave(record);
+        // After the end of the thread's own hold on it?
+        let late = late || !ptr::eq(RECORD.get(), record);
         // Relaxed: only the owner touches it.
         if late && record.holders.load(Ordering::Relaxed) == 0 {
-            RECORD.set(ptr::null());
+            if ptr::eq(RECORD.get(), record) {
+                RECORD.set(ptr::null());
+            }
             CORE.records.0.give_back(record);
         }
     }

@@ -214,6 +214,12 @@ impl Queue {
         }
     }
 
+    /// The one shard, locked: models of those that find it so.
+    #[cfg(all(test, loom))]
+    pub(crate) fn lock_for_models(&self) -> Option<LockedShard<'_>> {
+        self.shards[0].try_lock()
+    }
+
     /// Sets every shard's `due`. Whether there is anything in one.
     pub(crate) fn set_due(&self, due: impl Fn(&Self, usize) -> usize) -> bool {
         let mut found = false;

@@ -18,6 +18,7 @@ use crate::deferred::Deferred;
 use crate::lock::{Lock, Locked};
 use core::ops::{Deref, DerefMut};
 use core::ptr;
+use percpu::fork::generation;
 use percpu::sync::UnsafeCell;
 use percpu::sync::atomic::{AtomicPtr, Ordering, Statistic};
 
@@ -33,6 +34,8 @@ pub(crate) struct List {
     pub(crate) calls: Calls,
     /// Length at which somebody must look after the shard.
     pub(crate) due: usize,
+    /// The process for which `due` was set: a forked child has no worker.
+    generation: usize,
 }
 
 /// One shard.
@@ -58,6 +61,7 @@ impl Shard {
             list: UnsafeCell::new(List {
                 calls: Calls::new(),
                 due,
+                generation: 0,
             }),
         }
     }
@@ -70,6 +74,7 @@ impl Shard {
             list: UnsafeCell::new(List {
                 calls: Calls::new(),
                 due,
+                generation: 0,
             }),
         }
     }
@@ -117,6 +122,10 @@ impl LockedShard<'_> {
         // Relaxed (both): only the lock's holder writes, readers want a number.
         queued.store(queued.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.calls.push(call);
+        if self.generation != generation() {
+            self.generation = generation();
+            return true;
+        }
         self.calls.len() >= self.due
     }
 }

@@ -87,8 +87,15 @@ fn run<D: Domain>(domain: D::Keep) {
             Some(0) | None => idle += 1,
             Some(_) => idle = 0,
         }
-        let leave =
-            idle > LINGER || domain.grace().is_closed() || queue.callbacks() != Callbacks::Worker;
+        if domain.grace().is_closed() {
+            // The handle is gone, perhaps by a callback that ran here: then the
+            // rest is this thread's business, whatever the mode.
+            while pass(&*domain, Running::Free) != Some(0) {
+                std::thread::yield_now();
+            }
+            return;
+        }
+        let leave = idle > LINGER || queue.callbacks() != Callbacks::Worker;
         if leave && leave_unless_needed(&*domain) {
             return;
         }

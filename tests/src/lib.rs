@@ -17,3 +17,12 @@ pub mod signals;
 pub mod smoke;
 #[cfg(target_os = "linux")]
 pub mod torture;
+
+/// The chapters whose code uses more than one crate, and must compile and run.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../docs/src/bad-days.md")]
+    struct BadDays;
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+}

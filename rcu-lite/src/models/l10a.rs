@@ -139,7 +139,6 @@ static FIRST_USE: Model<S> = Model {
 #[test]
 fn the_first_use_of_a_line() {
     FIRST_USE.check();
-    FIRST_USE.check_with(Rung::Rseq, &[WANDERS, CPU0]);
 }
 
 /// Enters while another one has the CPU's slot, and stays longer than that.

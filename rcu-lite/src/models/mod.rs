@@ -31,6 +31,7 @@ mod l13;
 mod list;
 mod rcu;
 
+#[allow(unreachable_pub)]
 pub use rcu::Rcu;
 
 use crate::counters::{Counters, Entered};
@@ -47,6 +48,9 @@ const POISON: u32 = 0xdead;
 struct Node {
     value: UnsafeCell<u32>,
 }
+
+// SAFETY: loom checks.
+unsafe impl Sync for Node {}
 
 impl Node {
     /// An initialised object. (In a box: its address is what readers find.)
@@ -90,6 +94,12 @@ impl Node {
             assert_ne!(*v, POISON, "freed twice");
             *v = POISON;
         });
+    }
+
+    /// As what a callback does.
+    fn to_free(&self) -> impl FnOnce() + Send + 'static + use<> {
+        let node = Node::at(self.address());
+        move || node.free()
     }
 
     fn is_freed(&self) -> bool {
