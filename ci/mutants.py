@@ -504,50 +504,51 @@ unkillable(F, "self.word().store(FREE, Ordering::Release);", REL, KERNEL_LEVEL)
 # ---------------------------------------------------- rcu-lite: per CPU
 
 F = "rcu-lite/src/counters.rs"
+COUNTED = "rcu-lite:l10a::one rcu-lite:l10a::two rcu-lite:l10a::the_slot rcu-lite:l10a::a_slot rcu-lite:l10a::the_phase"
 weaken("rcu counters: slot cleared Relaxed", F,
-       "unsafe { slot.as_ref() }.store(FREE, Ordering::Release)", REL, RLX, "rcu-lite:l10a")
+       "unsafe { slot.as_ref() }.store(FREE, Ordering::Release)", REL, RLX, COUNTED)
 weaken("rcu counters: Left in a shared line Relaxed", F,
-       "self.own_shared().words[word].fetch_add(1, Ordering::Release);", REL, RLX, "rcu-lite:l10a")
+       "self.own_shared().words[word].fetch_add(1, Ordering::Release);", REL, RLX, COUNTED)
 SECOND = "        if self.now.phase.load(Ordering::Acquire) == phase {\n            return Entered::counted(phase);\n        }\n"
-weaken("rcu counters: second look Relaxed", F, SECOND, ACQ, RLX, "rcu-lite:l10a",
+weaken("rcu counters: second look Relaxed", F, SECOND, ACQ, RLX, COUNTED,
        "a reader in the new phase does not see what was unlinked before the turn")
 TURN_PHASE = "        self.now.phase.store(other(phase), Ordering::Release);\n"
-weaken("rcu counters: phase turned Relaxed", F, TURN_PHASE, REL, RLX, "rcu-lite:l10a")
+weaken("rcu counters: phase turned Relaxed", F, TURN_PHASE, REL, RLX, COUNTED)
 TURN_EPOCH = """        self.now
             .epoch
             .store(ptr::without_provenance_mut(epoch), Ordering::Release);
     }
 
     fn barrier"""
-weaken("rcu counters: epoch turned Relaxed", F, TURN_EPOCH, REL, RLX, "rcu-lite:l10a")
+weaken("rcu counters: epoch turned Relaxed", F, TURN_EPOCH, REL, RLX, COUNTED)
 LOOK_SLOT = "            let slot = words[SLOT].load(Ordering::Acquire);"
-weaken("rcu counters: look at a slot Relaxed", F, LOOK_SLOT, ACQ, RLX, "rcu-lite:l10a")
+weaken("rcu counters: look at a slot Relaxed", F, LOOK_SLOT, ACQ, RLX, COUNTED)
 LOOK_LINE = "counted(words[left].load(Ordering::Acquire))"
-weaken("rcu counters: look at a line's count Relaxed", F, LOOK_LINE, ACQ, RLX, "rcu-lite:l10a")
+weaken("rcu counters: look at a line's count Relaxed", F, LOOK_LINE, ACQ, RLX, COUNTED)
 LOOK_SHARED = "inside.wrapping_sub(line.words[left].load(Ordering::Acquire));"
-weaken("rcu counters: look at a shared count Relaxed", F, LOOK_SHARED, ACQ, RLX, "rcu-lite:l10a")
+weaken("rcu counters: look at a shared count Relaxed", F, LOOK_SHARED, ACQ, RLX, COUNTED)
 change("rcu counters: no heavy barrier", F,
        [("    fn barrier(&self) -> Result<(), BarrierLost> {\n        heavy()", "    fn barrier(&self) -> Result<(), BarrierLost> {\n        Ok(())")],
-       "rcu-lite:l10a")
-change("rcu counters: phase not turned", F, [(TURN_PHASE, "        let _ = phase;\n")], "rcu-lite:l10a")
-change("rcu counters: epoch not turned", F, [("            epoch = epoch.wrapping_add(1);\n", "")], "rcu-lite:l10a")
-change("rcu counters: no second look", F, [(SECOND, SECOND.replace("if self", "if true || self"))], "rcu-lite:l10a")
+       COUNTED)
+change("rcu counters: phase not turned", F, [(TURN_PHASE, "        let _ = phase;\n")], COUNTED)
+change("rcu counters: epoch not turned", F, [("            epoch = epoch.wrapping_add(1);\n", "")], COUNTED)
+change("rcu counters: no second look", F, [(SECOND, SECOND.replace("if self", "if true || self"))], COUNTED)
 change("rcu counters: BOTH is counted once", F,
        [("        // Relaxed: as above.\n        words[other(phase)].fetch_add(1, Ordering::Relaxed);\n        light_on(rung);\n        Entered::counted(BOTH)",
-         "        Entered::counted(phase)")], "rcu-lite:l10a",
+         "        Entered::counted(phase)")], COUNTED,
        "counted in the phase that has ended, perhaps too late")
 change("rcu counters: BOTH without a second barrier", F,
        [("        light_on(rung);\n        Entered::counted(BOTH)", "        Entered::counted(BOTH)")], "rcu-lite:l10a::the_phase")
 change("rcu counters: shared without a barrier", F,
-       [("        light_on(rung);\n        // Acquire: \"Phase\"", "        // Acquire: \"Phase\"")], "rcu-lite:l10a")
+       [("        light_on(rung);\n        // Acquire: \"Phase\"", "        // Acquire: \"Phase\"")], COUNTED)
 change("rcu counters: leaving BOTH is forgotten", F,
        [("            for left in [LEFT + old, LEFT + BOTH] {\n                // Acquire: as above.",
-         "            for left in [LEFT + old] {\n                // Acquire: as above.")], "rcu-lite:l10a",
+         "            for left in [LEFT + old] {\n                // Acquire: as above.")], COUNTED,
        "the next grace period never ends", hang=True)
-change("rcu counters: slots are not looked at", F, [("            held |= slot", "            held |= false && slot")], "rcu-lite:l10a")
+change("rcu counters: slots are not looked at", F, [("            held |= slot", "            held |= false && slot")], COUNTED)
 change("rcu counters: a new slot looks old", F,
        [("let older = (slot.wrapping_sub(epoch) as isize) < 0;", "let older = (epoch.wrapping_sub(slot) as isize) < 0;")],
-       "rcu-lite:l10a")
+       COUNTED)
 SUM = """        // Relaxed (both): an entering that matters is visible by the barrier,
         // or by the leaving that was read above.
         self.lines.for_each_active(|_, line| {
@@ -559,17 +560,17 @@ SUM = """        // Relaxed (both): an entering that matters is visible by the b
         }
 """
 change("rcu counters: entered is summed before left", F,
-       [(SUM, ""), ("        let mut inside = 0usize;\n", "        let mut inside = 0usize;\n" + SUM)], "rcu-lite:l10a",
+       [(SUM, ""), ("        let mut inside = 0usize;\n", "        let mut inside = 0usize;\n" + SUM)], COUNTED,
        "a reader that comes and goes meanwhile stands for one that is inside")
 change("rcu counters: lines are not summed", F,
-       [("            inside = inside.wrapping_add(counted(entered));", "            let _ = entered;")], "rcu-lite:l10a")
+       [("            inside = inside.wrapping_add(counted(entered));", "            let _ = entered;")], COUNTED)
 change("rcu counters: a slot that is taken is taken", F,
        [("        if let Some(entered) = self.enter_counted() {\n            return entered;\n        }\n        // Decides",
          "        if rung() == Rung::Rseq && self.open_own_line() {\n"
          "            let slot = &self.lines.all()[section::index_hint()].words()[SLOT];\n"
          "            slot.store(self.now.epoch.load(Ordering::Acquire).addr(), Ordering::Release);\n"
          "            return Entered(NonNull::from(slot));\n        }\n        // Decides")],
-       "rcu-lite:l10a")
+       COUNTED)
 
 # -------------------------------------------------- rcu-lite: per thread
 
@@ -679,12 +680,133 @@ change("rcu grace: one that is left counts as over", F,
          "                    if deadline.is_some_and(|at| Instant::now() >= at) {\n                        return Ok(());")], "rcu-lite:l10c")
 
 F = "rcu-lite/src/lock.rs"
-weaken("rcu lock: take Relaxed", F, ".compare_exchange(seen, generation(), Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, "rcu-lite:l10c rcu-lite:l11")
-weaken("rcu lock: give back Relaxed", F, "        self.lock.0.store(0, Ordering::Release);", REL, RLX, "rcu-lite:l10c rcu-lite:l11")
+weaken("rcu lock: take Relaxed", F, ".compare_exchange(seen, generation(), Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, "rcu-lite:l10c rcu-lite:l11::calls")
+weaken("rcu lock: give back Relaxed", F, "        self.lock.0.store(0, Ordering::Release);", REL, RLX, "rcu-lite:l10c rcu-lite:l11::calls")
 change("rcu lock: a failed attempt unlocks", F,
        [("            .then_some(seen != 0)\n            .map(|orphaned| Locked {\n                lock: self,\n                orphaned,\n            })",
-         "            .then_some(Locked {\n                lock: self,\n                orphaned: seen != 0,\n            })")], "rcu-lite:l10c rcu-lite:l11",
+         "            .then_some(Locked {\n                lock: self,\n                orphaned: seen != 0,\n            })")], "rcu-lite:l10c rcu-lite:l11::calls",
        "the guard is made, and dropped, before the test")
+
+# --------------------------------------------------- rcu-lite: callbacks
+
+F = "rcu-lite/src/shard.rs"
+POST = ".compare_exchange(head, node, Ordering::AcqRel, Ordering::Relaxed)"
+TAKE = "self.head.swap(ptr::null_mut(), Ordering::AcqRel);"
+weaken("rcu inbox: post without Release", F, POST, AR, ACQ, "rcu-lite:l11::the_inbox")
+change("rcu inbox: post without Acquire", F, [(POST, POST.replace(AR, REL))], "rcu-lite:l11::a_worker",
+       "who posts after a worker that left does not see that it has")
+change("rcu inbox: take without Acquire", F, [(TAKE, TAKE.replace(AR, REL))], "rcu-lite:l11::the_inbox")
+change("rcu inbox: take without Release", F, [(TAKE, TAKE.replace(AR, ACQ))], "rcu-lite:l11::a_worker")
+change("rcu inbox: post by load and store", F,
+       [("""            match self
+                .head
+                .compare_exchange(head, node, Ordering::AcqRel, Ordering::Relaxed)
+            {""", """            self.head.store(node, Ordering::Release);
+            match Ok::<_, *mut Posted>(head) {""")], "rcu-lite:l11::the_inbox")
+
+F = "rcu-lite/src/queue.rs"
+QSNAP = "self.pass.fetch_add(0, Ordering::AcqRel);"
+QSTART = "                queue.pass.fetch_add(1, Ordering::AcqRel);\n            }"
+QEMPTY = "                queue.pass.fetch_add(1, Ordering::AcqRel);\n                return Some(0);"
+QEND = "    queue.pass.fetch_add(1, Ordering::AcqRel);\n    drop(lock);"
+weaken("rcu queue: snap without Release", F, QSNAP, AR, ACQ, "rcu-lite:l11")
+change("rcu queue: snap without Acquire", F, [(QSNAP, QSNAP.replace(AR, REL))], "rcu-lite:l11")
+change("rcu queue: snap is a load", F, [(QSNAP, "self.pass.load(Ordering::Acquire);")], "rcu-lite:l11::a_barrier rcu-lite:l11::barriers")
+change("rcu queue: snap always adds 2", F,
+       [("pass.wrapping_add(if pass & 1 == 0 { 2 } else { 3 })", "pass.wrapping_add(2)")], "rcu-lite:l11::a_barrier rcu-lite:l11::barriers")
+change("rcu queue: snap joins the pass in progress", F,
+       [("pass.wrapping_add(if pass & 1 == 0 { 2 } else { 3 })", "pass.wrapping_add(if pass & 1 == 0 { 2 } else { 1 })")],
+       "rcu-lite:l11::a_barrier rcu-lite:l11::barriers")
+weaken("rcu queue: reached Relaxed", F, "self.pass.load(Ordering::Acquire).wrapping_sub(target)", ACQ, RLX, "rcu-lite:l11::barriers")
+weaken("rcu queue: start without Release", F, QSTART, AR, ACQ, "rcu-lite:l11")
+change("rcu queue: start without Acquire", F, [(QSTART, QSTART.replace(AR, REL))], "rcu-lite:l11")
+weaken("rcu queue: empty end without Release", F, QEMPTY, AR, ACQ, "rcu-lite:l11")
+change("rcu queue: empty end without Acquire", F, [(QEMPTY, QEMPTY.replace(AR, REL))], "rcu-lite:l11")
+weaken("rcu queue: end without Release", F, QEND, AR, ACQ, "rcu-lite:l11::barriers")
+change("rcu queue: end without Acquire", F, [(QEND, QEND.replace(AR, REL))], "rcu-lite:l11")
+change("rcu queue: end is a store", F,
+       [(QEND, "    let number = queue.pass.load(Ordering::Relaxed);\n    queue.pass.store(number.wrapping_add(1), Ordering::Release);\n    drop(lock);")],
+       "rcu-lite:l11")
+change("rcu queue: grace period from before the taking", F,
+       [("            if queue.take(&mut batch.lists) == 0 {", "            let early = domain.grace().snap();\n            if queue.take(&mut batch.lists) == 0 {"),
+        ("*batch.target.insert(domain.grace().snap())", "*batch.target.insert(early)")],
+       "rcu-lite:l11::the_unlinking")
+change("rcu queue: no grace period", F,
+       [("        Running::Free => domain.grace().wait(domain, target, None).is_ok(),", "        Running::Free => target > 0,")],
+       "rcu-lite:l11::a_reader")
+change("rcu queue: a pass that does not wait runs all the same", F,
+       [("    if !over {\n        return Some(0);", "    if !over && false {\n        return Some(0);")], "rcu-lite:l11::a_reader")
+change("rcu queue: a pass that is left forgets its batch", F,
+       [("    if !over {\n        return Some(0);", "    if !over {\n        batch.target = None;\n        return Some(0);")],
+       "rcu-lite:l11::a_pass rcu-lite:l11::a_reader rcu-lite:l11::the_unlinking", hang=True)
+change("rcu queue: ends before it runs", F,
+       [("    batch.target = None;\n    let ran", "    batch.target = None;\n    queue.pass.fetch_add(1, Ordering::AcqRel);\n    let ran"),
+        (QEND, "    drop(lock);")], "rcu-lite:l11::barriers")
+change("rcu queue: the inbox is not emptied", F,
+       [("            if n == 0 {\n                self.inbox.take(list);\n            }\n            taken", "            taken")], "rcu-lite:l11::the_inbox")
+change("rcu queue: starts after the taking", F,
+       [("            if queue.pass.load(Ordering::Relaxed) & 1 == 0 {\n", "            let taken = queue.take(&mut batch.lists);\n            if queue.pass.load(Ordering::Relaxed) & 1 == 0 {\n"),
+        ("            if queue.take(&mut batch.lists) == 0 {", "            if taken == 0 {")], "rcu-lite:l11::a_barrier rcu-lite:l11::barriers")
+change("rcu queue: finish makes one pass", F, [("            Some(n) => empty = n == 0,", "            Some(_) => empty = true,")], "rcu-lite:l13")
+change("rcu queue: finish does not wait for another one's pass", F,
+       [("            Some(n) => empty = n == 0,\n            None => backoff.snooze(),", "            Some(n) => empty = n == 0,\n            None => empty = true,")],
+       "rcu-lite:l13")
+
+F = "rcu-lite/src/worker.rs"
+LEFT = """    // Relaxed: handed over by the shards' locks below.
+    queue.worker.store(0, Ordering::Relaxed);
+"""
+change("rcu worker: looks before it says that it has left", F,
+       [(LEFT, ""), ("    if !found || queue.callbacks() != Callbacks::Worker {", LEFT + "    if !found || queue.callbacks() != Callbacks::Worker {")],
+       "rcu-lite:l11::a_worker", "liburcu 51b98c3")
+change("rcu worker: due is not set to 1", F,
+       [("        Callbacks::Worker => 1,", "        Callbacks::Worker => usize::MAX,")], "rcu-lite:l11::a_worker rcu-lite:l11::the_mode")
+change("rcu worker: leaves whatever it finds", F,
+       [("    if !found || queue.callbacks()", "    if !found || true || queue.callbacks()")], "rcu-lite:l11::a_worker rcu-lite:l11::the_mode")
+change("rcu worker: is still there when it has left", F,
+       [(LEFT, "")], "rcu-lite:l11::a_worker")
+change("rcu queue: the inbox is not looked at when a worker leaves", "rcu-lite/src/queue.rs",
+       [("            if n == 0 {\n                self.inbox.take(&mut shard.calls);\n            }\n            found", "            found")],
+       "rcu-lite:l11::a_worker")
+change("rcu queue: who changes the mode looks after nothing", "rcu-lite/src/queue.rs",
+       [("    if waiting {\n        look_after(domain);", "    if waiting && false {\n        look_after(domain);")], "rcu-lite:l11::the_mode")
+
+# ------------------------------------------------- rcu-lite: cell and list
+
+F = "rcu-lite/src/cell.rs"
+weaken("rcu cell: load Relaxed", F, "        let value = self.value.load(Ordering::Acquire);", ACQ, RLX, "rcu-lite:cell")
+weaken("rcu cell: load of an update Relaxed", F, "        let mut current = self.value.load(Ordering::Acquire);", ACQ, RLX, "rcu-lite:cell")
+REPLACE = "self.value.swap(Box::into_raw(value), Ordering::AcqRel)"
+weaken("rcu cell: replace without Release", F, REPLACE, AR, ACQ, "rcu-lite:cell")
+change("rcu cell: replace without Acquire", F, [(REPLACE, REPLACE.replace(AR, REL))], "rcu-lite:cell")
+EXCHANGE = ".compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)"
+weaken("rcu cell: exchange without Release", F, EXCHANGE, AR, ACQ, "rcu-lite:cell")
+weaken("rcu cell: exchange that lost Relaxed", F, EXCHANGE, ACQ, RLX, "rcu-lite:cell")
+unkillable(F, EXCHANGE, AR, "its Acquire half: the old value was loaded with Acquire before, or it could not be compared with", REL, "rcu-lite:cell")
+change("rcu cell: update by load and store", F,
+       [("        self.value\n            " + EXCHANGE + "\n            .map(|_| ())",
+         "        let _ = current;\n        self.value.store(new, Ordering::Release);\n        Ok(())")], "rcu-lite:cell")
+
+F = "rcu-lite/src/list.rs"
+weaken("rcu list: head Relaxed", F, "            at: self.head.load(Ordering::Acquire),", ACQ, RLX, "rcu-lite:list")
+weaken("rcu list: follow Relaxed", F, "        self.at = node.next.load(Ordering::Acquire);", ACQ, RLX, "rcu-lite:list")
+weaken("rcu list: link of a new node Relaxed", F,
+       "        at.store(node, Ordering::Release);\n        // Relaxed (both): under", REL, RLX, "rcu-lite:list")
+weaken("rcu list: link of a replacement Relaxed", F,
+       "        at.store(node, Ordering::Release);\n        // SAFETY: out of", REL, RLX, "rcu-lite:list")
+weaken("rcu list: link past a node Relaxed", F, "        at.store(next, Ordering::Release);", REL, RLX, "rcu-lite:list")
+change("rcu list: a node that is taken out loses its next", F,
+       [("        at.store(next, Ordering::Release);", "        at.store(next, Ordering::Release);\n        unsafe { &*node }.next.store(ptr::null_mut(), Ordering::Release);")],
+       "rcu-lite:list")
+change("rcu list: writers do not take turns", F,
+       [("    pub fn push_front(&self, value: T) {\n        let _writer = self.lock();", "    pub fn push_front(&self, value: T) {")],
+       "rcu-lite:list")
+
+F = "rcu-lite/src/rcu.rs"
+UNMADE = "a domain that is made at its first use stands behind a static, which loom's atomics cannot be; one exchange that publishes one block (Miri runs it)"
+unkillable(F, "&*self.head.load(Ordering::Acquire)", ACQ, UNMADE)
+unkillable(F, "            Ordering::AcqRel,\n            Ordering::Acquire,", AR, UNMADE)
+unkillable(F, "            Ordering::AcqRel,\n            Ordering::Acquire,", ACQ, UNMADE)
 
 
 # ------------------------------------------------------------ completeness

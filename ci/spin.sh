@@ -90,6 +90,39 @@ unsafe  safety sections EARLY
 endless live   sections FOREVER READERS=1 WRAP=2 NO_FLIP
 endless live   sections FOREVER READERS=1 WRAP=2 BOTH
 
+# Slots, and counting when they are taken. Two readers for ever with slots alone.
+ok      live   slots FOREVER READERS=1 WRAP=2
+ok      live   slots FOREVER SLOTS
+ok      safety slots
+ok      safety slots TRIPS=2
+ok      safety slots GPS=3
+ok      safety slots SLICES=2
+ok      safety slots EPOCHS=3
+ok      safety slots FOREVER SLOTS STEP_LATE EPOCHS=3
+ok      safety slots STEP_LATE EPOCHS=3
+ok      safety slots LAZY EPOCHS=4 GPS=3
+unsafe  safety slots EPOCHS=1
+unsafe  safety slots STEP_LATE
+unsafe  safety slots LAZY
+unsafe  safety slots LAZY EPOCHS=3 GPS=3
+unsafe  safety slots FOREVER SLOTS LAZY EPOCHS=4
+unsafe  safety slots NO_STEP
+unsafe  safety slots NO_SKIP
+unsafe  safety slots NO_HEAVY
+unsafe  safety slots NO_RESTART EPOCHS=4
+unsafe  safety slots TORN
+unsafe  safety slots FOREVER SLOTS TORN
+unsafe  safety slots BLIND
+unsafe  safety slots EARLY
+deadlock safety slots LEAVE_HERE
+unsafe  safety slots LOOK_EARLY
+unsafe  safety slots ONE_SLOT
+unsafe  safety slots NO_SLOTS
+unsafe  safety slots NO_COUNTS
+endless live   slots FOREVER READERS=1 WRAP=2 WAIT_FREE
+endless live   slots FOREVER SLOTS WAIT_FREE
+endless live   slots FOREVER READERS=1 WRAP=2 NO_FLIP
+
 # Atomic increments: membarrier rung, fence rung, x86.
 ok      live   portable READERS=1
 ok      live   portable X86 WRAP=3

@@ -1,37 +1,38 @@
-/* The fastest way in of the per-CPU flavour, the slot, together with the way that
-   is taken when another reader has it: counting (sections.pml).
+/* The per-CPU flavour's fastest way in, the slot, and the way taken when another
+   reader has it: counting (as in sections.pml).
 
    Claims. Safety (assert): what was unlinked before a grace period is held by
    no reader after it, whichever way in. Liveness (progress label, weak fairness):
    every grace period ends although readers keep coming.
 
-   Reader: section {c = CPU; slot[c] is FREE? e = epoch; slot[c] = e}; taken:
-   count in the phase; interrupted: either, again. Load the pointer, use it. To
-   leave, store FREE to that very slot from whatever CPU it is by then, or count.
-   Updater: unlink, flip the phase, epoch += 1, heavy barrier, wait until each
-   slot is FREE or holds EXACTLY this epoch, and the sums of the old phase are equal.
+   Reader: section {c = CPU; slot[c] FREE? e = epoch; slot[c] = e}. Taken: count in
+   the phase. Interrupted: either way, again. Load the pointer, use it; store FREE
+   to that very slot, from whatever CPU it is on by then, or count.
+   Updater: unlink, flip the phase, epoch += 1, heavy barrier, wait until each slot
+   is FREE or holds EXACTLY this epoch, and the sums of the old phase are equal.
 
-   EPOCHS: 2 epochs are enough. A section that loaded the old epoch has committed
-   before the barrier or starts again, so slots hold the epoch of the grace period
-   in progress or the one before, never an older one; and the epoch stays as it
-   is until all the old ones are gone. EPOCHS=1 is unsafe. What weakens the
-   barrier costs an epoch: with -DSTEP_LATE the epoch is counted up after the heavy
-   barrier, with -DLAZY the barrier does not restart claims, so that an old epoch
-   is stored during the wait, or later. The first is sound from EPOCHS=3. The
-   second is sound if fewer than EPOCHS - 1 grace periods begin during a section.
+   Two epochs are enough: a section that loaded the old one has committed before
+   the barrier or starts again, so a slot holds this epoch or the last, and the
+   epoch stays as it is until the last is gone. Weaker protocols need more:
+     -DSTEP_LATE  epoch += 1 after the heavy barrier. Sound from EPOCHS=3.
+     -DLAZY       the barrier does not restart claims. Sound if fewer than
+                  EPOCHS - 1 grace periods begin during a section; if nothing
+                  bounds them, unsound with any EPOCHS.
 
-   Mutants (all but the first two of the claim only, not of the counting):
-   -DNO_HEAVY; -DNO_STEP the epoch is not counted up; -DLAZY and -DSTEP_LATE with
-   too few EPOCHS; -DTORN a preempted claim is not restarted; -DBLIND claims
-   without looking; -DEARLY leaves before the last access; -DLEAVE_HERE frees the
-   slot of the CPU it is on by then; -DLOOK_EARLY slots are looked at before the
-   barrier; -DONE_SLOT, -DNO_SLOTS, -DNO_COUNTS look at one slot, at counters, at
-   slots only. Liveness only: -DWAIT_FREE waits for slots to be FREE, whatever
-   the epoch; -DNO_FLIP.
+   Mutants: -DEPOCHS=1; -DSTEP_LATE, -DLAZY with too few EPOCHS; -DNO_STEP epoch not
+   counted up; -DNO_SKIP FREE is one of the epochs; -DNO_HEAVY; -DNO_RESTART the
+   barrier restarts neither claims nor counting; -DTORN a preempted claim is not
+   restarted; -DBLIND a claim does not look whether the slot is FREE; -DEARLY a
+   slot is left before the last access; -DLEAVE_HERE ... the slot of the CPU it is
+   on by then is; -DLOOK_EARLY slots are looked at before the barrier; -DONE_SLOT,
+   -DNO_SLOTS, -DNO_COUNTS one slot, all slots, the counters are not looked at.
+   Liveness only: -DWAIT_FREE waits for slots to be FREE, whatever the epoch;
+   -DNO_FLIP.
 
-   Bounds and assumptions: as in sections.pml. The CPU's line is open already. The
-   look waits for one slot after the other; the product begins at the first again
-   each time (fewer behaviours). */
+   Bounds and assumptions: as in sections.pml. With -DSLOTS readers try again
+   instead of counting: then two can loop for ever (-DFOREVER). A line's first use
+   is left out. The look waits for one slot after the other; the product goes
+   back to the first each time, which permits less. */
 #ifndef READERS
 #define READERS 2
 #endif
@@ -50,7 +51,11 @@
 #ifndef EPOCHS
 #define EPOCHS 2
 #endif
+#ifdef NO_SKIP
+#define FREE (EPOCHS - 1)
+#else
 #define FREE EPOCHS             /* an epoch that there never is */
+#endif
 #define SLOT(c)      (c)
 #define LOCK(p, c)   (2 + (p) * 4 + c)
 #define UNLOCK(p, c) (4 + (p) * 4 + c)
@@ -114,6 +119,11 @@ end: do
 #else
 #define TAKEN(c) (own[SLOT(c)] != FREE)
 #endif
+#ifdef SLOTS
+#define OTHER_WAY claim
+#else
+#define OTHER_WAY count
+#endif
 #ifdef LEAVE_HERE
 #define HELD cpu[t]
 #else
@@ -121,14 +131,14 @@ end: do
 #endif
 
 proctype reader(byte t) { byte c, v, w, x, trips = (t == 0 -> TRIPS : 1); bit p;
+claim:
     do
-    ::
-claim:  atomic { RUNS -> c = cpu[t];
-            if :: TAKEN(c) -> c = 0; goto count
+    ::  atomic { RUNS -> c = cpu[t];
+            if :: TAKEN(c) -> c = 0; goto OTHER_WAY
                :: else -> section[t] = CLAIM; v = epoch fi }
         atomic { RUNS ->
             if :: section[t] == NONE -> c = 0; v = 0; goto claim
-               :: section[t] == NONE -> c = 0; v = 0; goto count
+               :: section[t] == NONE -> c = 0; v = 0; goto OTHER_WAY
                :: section[t] != NONE -> store(cpu[t], SLOT(c), v); section[t] = NONE; v = 0 fi }
         atomic { RUNS -> ref[t] = 1 + cur }
 #ifdef EARLY
@@ -153,17 +163,15 @@ left:   atomic { RUNS -> slices[t] = SLICES; LIMIT(trips) }
     atomic { RUNS -> flush(cpu[t]); slices[t] = 0; cpu[t] = DONE }
 }
 
-#ifdef LAZY
-#define RESTARTED COUNT
+#ifdef NO_RESTART
+#define RESTARTS(i) false
+#elif defined(LAZY)
+#define RESTARTS(i) (section[i] == COUNT)
 #else
-#define RESTARTED section[t]
+#define RESTARTS(i) true
 #endif
 inline restart(i, c) {
-#ifdef LAZY
-    if :: INTERRUPTED(i, c) && section[i] == COUNT -> section[i] = NONE :: else fi
-#else
-    if :: INTERRUPTED(i, c) -> section[i] = NONE :: else fi
-#endif
+    if :: INTERRUPTED(i, c) && RESTARTS(i) -> section[i] = NONE :: else fi
 }
 inline interrupt(c) { /* what membarrier does on one CPU */
     atomic { flush(c); restart(0, c); restart(READERS - 1, c) }

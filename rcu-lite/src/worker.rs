@@ -90,10 +90,14 @@ fn run<D: Domain>(domain: D::Keep) {
         if domain.grace().is_closed() {
             // The handle is gone, perhaps by a callback that ran here: then the
             // rest is this thread's business, whatever the mode.
-            while pass(&*domain, Running::Free) != Some(0) {
-                std::thread::yield_now();
+            loop {
+                match pass(&*domain, Running::Free) {
+                    Some(0) => return,
+                    Some(_) => {}
+                    // Whoever drops the handle is at it.
+                    None => std::thread::sleep(NAP),
+                }
             }
-            return;
         }
         let leave = idle > LINGER || queue.callbacks() != Callbacks::Worker;
         if leave && leave_unless_needed(&*domain) {

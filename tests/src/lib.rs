@@ -1,15 +1,23 @@
 //! What the tests that cross the crates share.
 //!
 //! Floor 4 of the workspace. The tests of this package run small programs
-//! (`src/bin/hp-child.rs`) in environments that a test process cannot give
+//! (`src/bin/*-child.rs`) in environments that a test process cannot give
 //! itself: a forced rung, a system call filter, a signal timer. Each such
 //! program prints one line that starts with `SUMMARY`; [`child`] runs it and
 //! reads that line.
 
 pub mod child;
 pub mod counting;
+pub mod dice;
+#[cfg(target_os = "linux")]
+pub mod fork;
 #[cfg(target_os = "linux")]
 pub mod machine;
+#[cfg(target_os = "linux")]
+pub mod rcu_signals;
+pub mod rcu_smoke;
+#[cfg(target_os = "linux")]
+pub mod rcu_torture;
 #[cfg(target_os = "linux")]
 pub mod seccomp;
 #[cfg(target_os = "linux")]

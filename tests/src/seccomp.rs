@@ -21,6 +21,23 @@ const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 ///
 /// If this kernel has no filters, or refuses this one.
 pub fn install(calls: &[libc::c_long], answer: Answer) -> io::Result<()> {
+    install_with(calls, answer, libc::SECCOMP_FILTER_FLAG_TSYNC)
+}
+
+/// As [`install`], for the calling thread and those that it starts.
+///
+/// # Errors
+///
+/// As [`install`].
+pub fn install_here(calls: &[libc::c_long], answer: Answer) -> io::Result<()> {
+    install_with(calls, answer, 0)
+}
+
+fn install_with(
+    calls: &[libc::c_long],
+    answer: Answer,
+    flags: libc::c_ulong,
+) -> io::Result<()> {
     let op = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let verdict = match answer {
         Answer::Errno(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
@@ -46,7 +63,7 @@ pub fn install(calls: &[libc::c_long], answer: Answer) -> io::Result<()> {
         libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
-            libc::SECCOMP_FILTER_FLAG_TSYNC,
+            flags,
             &raw const program,
         )
     };

@@ -24,6 +24,7 @@
 //! sleep inside a protection, threads that come and go, threads that are moved
 //! from CPU to CPU; waiting for an address against retiring to a domain.
 
+use crate::dice::Dice;
 use crate::machine::{allowed_cpus, gettid, set_affinity};
 use hp::{Atomic, Domain, Guard, HazardPointer};
 use std::collections::VecDeque;
@@ -144,23 +145,6 @@ struct World {
     churned: AtomicUsize,
     moved: AtomicUsize,
     stop: AtomicBool,
-}
-
-/// xorshift64*: a choice, not randomness.
-#[derive(Debug)]
-struct Dice(u64);
-
-impl Dice {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % sides
-    }
 }
 
 /// One reader's counts, added to the world's at the end.

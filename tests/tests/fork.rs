@@ -4,64 +4,18 @@
 #![cfg(target_os = "linux")]
 
 use hp::{Atomic, Domain, HazardPointer};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
-
-/// Runs `body` in a forked child, which is ended by a signal after ten
-/// seconds. `Err` tells how the child failed.
-fn in_child(body: impl FnOnce()) -> Result<(), String> {
-    // SAFETY: the child runs `body` and ends by `_exit`, so it neither runs
-    // the other tests nor their destructors. What `body` calls of the C
-    // library is prepared for forks (its allocator).
-    match unsafe { libc::fork() } {
-        -1 => Err(std::io::Error::last_os_error().to_string()),
-        0 => {
-            tests::machine::deadline(10);
-            let code = i32::from(catch_unwind(AssertUnwindSafe(body)).is_err());
-            // SAFETY: ends the child at once.
-            unsafe { libc::_exit(code) }
-        }
-        pid => {
-            let mut status = 0;
-            // SAFETY: waits for our own child, writes `status`.
-            let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
-            if waited != pid {
-                Err(std::io::Error::last_os_error().to_string())
-            } else if libc::WIFSIGNALED(status) {
-                Err(format!("signal {}", libc::WTERMSIG(status)))
-            } else if libc::WEXITSTATUS(status) == 0 {
-                Ok(())
-            } else {
-                Err("panicked".into())
-            }
-        }
-    }
-}
+use tests::fork::{SetWhenDropped, in_child, wait_for};
 
 struct Counted<'a>(&'a AtomicUsize);
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// Lets the other threads of a test go, also when the test fails.
-struct SetWhenDropped<'a>(&'a AtomicBool);
-
-impl Drop for SetWhenDropped<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-fn wait_for(done: &AtomicBool) {
-    while !done.load(Ordering::SeqCst) {
-        thread::sleep(Duration::from_millis(1));
     }
 }
 

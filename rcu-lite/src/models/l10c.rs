@@ -159,13 +159,13 @@ static TWO: Model<S> = Model {
 #[test]
 fn another_one_leads() {
     JOINED.check_portable();
-    LED.search(3);
-    JOINED_LED.search(3);
+    LED.search(2);
+    JOINED_LED.search(2);
 }
 
 #[test]
 fn two_synchronizers() {
-    TWO.search(3);
+    TWO.search(2);
 }
 
 static HALF_WAY: Model<S> = Model {
@@ -198,7 +198,7 @@ static ALONE: Model<S> = Model {
 #[test]
 fn a_leader_gives_up() {
     ALONE.check_portable();
-    HALF_WAY.search(3);
+    HALF_WAY.search(2);
 }
 
 /// Asked for in one thread, asked after in another.
@@ -234,7 +234,7 @@ static POLLED_BY_TWO: Model<S> = Model {
 #[test]
 fn cookies() {
     POLLED.check_portable();
-    POLLED_BY_TWO.search(3);
+    POLLED_BY_TWO.search(2);
 }
 
 /// The same with the readers of the per-CPU flavour.
@@ -276,5 +276,5 @@ impl C {
 
 #[test]
 fn cookies_of_the_percpu_flavour() {
-    COUNTED.search(3);
+    COUNTED.search(2);
 }

@@ -365,7 +365,7 @@ static LEAVES_TWO: Model<S> = Model {
 #[test]
 fn a_worker_leaves() {
     LEAVES.check();
-    LEAVES_TWO.search(3);
+    LEAVES_TWO.search(2);
 }
 
 /// It leaves because the mode is another one, which changes back.
