@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests of percpu and hp as AArch64 programs under qemu-user.
+# Tests of percpu, hp and rcu-lite as AArch64 programs under qemu-user.
 #
 # This runs the portable rung on another architecture: code generation, sizes,
 # the hidden pointer comparison's assembly. It does not show weak memory: qemu
@@ -22,4 +22,4 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch
 
 # --lib --tests: documentation examples would start one emulator each and prove
 # nothing more.
-cargo test --no-fail-fast -p percpu -p hp --lib --tests --target "$target"
+cargo test --no-fail-fast -p percpu -p hp -p rcu-lite --lib --tests --target "$target"

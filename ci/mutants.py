@@ -546,9 +546,8 @@ change("rcu counters: leaving BOTH is forgotten", F,
          "            for left in [LEFT + old] {\n                // Acquire: as above.")], COUNTED,
        "the next grace period never ends", hang=True)
 change("rcu counters: slots are not looked at", F, [("            held |= slot", "            held |= false && slot")], COUNTED)
-change("rcu counters: a new slot looks old", F,
-       [("let older = (slot.wrapping_sub(epoch) as isize) < 0;", "let older = (epoch.wrapping_sub(slot) as isize) < 0;")],
-       COUNTED)
+change("rcu counters: old and new slots change places", F,
+       [("slot != INACTIVE && slot != epoch;", "slot != INACTIVE && slot == epoch;")], COUNTED)
 SUM = """        // Relaxed (both): an entering that matters is visible by the barrier,
         // or by the leaving that was read above.
         self.lines.for_each_active(|_, line| {
@@ -604,8 +603,8 @@ weaken("rcu records: qsbr grace period without fence", F,
        "        percpu::sync::atomic::fence(Ordering::SeqCst);", "Ordering::SeqCst", AR, "rcu-lite:l10b::quiescent")
 change("rcu records: no heavy barrier", F, [("        percpu::barrier::heavy()", "        Ok(())")], "rcu-lite:l10b")
 change("rcu records: no new epoch", F, [("fetch_add(EPOCH, Ordering::Release)", "fetch_add(0, Ordering::Release)")], "rcu-lite:l10b")
-change("rcu records: everything is current", F, [("    (ahead as i64) >= 0", "    (ahead as i64) >= i64::MIN")], "rcu-lite:l10b")
-change("rcu records: current is upside down", F, [("    (ahead as i64) >= 0", "    (ahead as i64) < 0")], "rcu-lite:l10b", hang=True)
+change("rcu records: everything is current", F, [("    (word ^ epoch) & !DEEPEST == 0", "    (word ^ epoch) & !DEEPEST < u64::MAX")], "rcu-lite:l10b")
+change("rcu records: current is upside down", F, [("    (word ^ epoch) & !DEEPEST == 0", "    (word ^ epoch) & !DEEPEST != 0")], "rcu-lite:l10b", hang=True)
 change("rcu records: a nested reader is quiescent", F,
        [("            if word & DEEPEST != 0 && !is_current", "            if word & DEEPEST == 1 && !is_current")], "rcu-lite:l10b::sections")
 change("rcu records: a left record is free", F,
@@ -668,16 +667,20 @@ TURNED = """        if !progress.turned {
         }
 """
 change("rcu grace: turns after the barrier", F,
-       [(TURNED, ""), ("        if !(readers.drained()", TURNED + "        if !(readers.drained()")], "rcu-lite:l10a rcu-lite:l10b")
+       [(TURNED, ""), ("        if !closed && !readers.drained() {", TURNED + "        if !closed && !readers.drained() {")], "rcu-lite:l10a rcu-lite:l10b")
 change("rcu grace: a new leader goes back to the barrier's end", F,
        [("                return Step::Waiting(Timeout::BarrierLost);\n            }\n            progress.ordered = true;",
          "                return Step::Waiting(Timeout::BarrierLost);\n            }\n            (progress.ordered, progress.turned) = (true, false);")],
        "rcu-lite:l10c", "a turn for each look: new readers are waited for and old ones are not")
 change("rcu grace: ends without looking", F,
-       [("        if !(readers.drained() || grace.is_closed()) {", "        if !(readers.drained() || true) {")], "rcu-lite:l10c")
+       [("        if !closed && !readers.drained() {", "        if false && !closed && !readers.drained() {")], "rcu-lite:l10c")
 change("rcu grace: one that is left counts as over", F,
        [("                    if deadline.is_some_and(|at| Instant::now() >= at) {\n                        return Err(why);",
          "                    if deadline.is_some_and(|at| Instant::now() >= at) {\n                        return Ok(());")], "rcu-lite:l10c")
+
+weaken("rcu grace: Close Relaxed", F, "        self.closed.store(true, Ordering::Release);", REL, RLX, "rcu-lite:l13",
+       "who looks at no reader any more must know that they are gone")
+weaken("rcu grace: is closed Relaxed", F, "        self.closed.load(Ordering::Acquire)", ACQ, RLX, "rcu-lite:l13")
 
 F = "rcu-lite/src/lock.rs"
 weaken("rcu lock: take Relaxed", F, ".compare_exchange(seen, generation(), Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, "rcu-lite:l10c rcu-lite:l11::calls")

@@ -94,12 +94,9 @@ endless live   sections FOREVER READERS=1 WRAP=2 BOTH
 ok      live   slots FOREVER READERS=1 WRAP=2
 ok      live   slots FOREVER SLOTS
 ok      safety slots
-ok      safety slots TRIPS=2
 ok      safety slots GPS=3
-ok      safety slots SLICES=2
 ok      safety slots EPOCHS=3
 ok      safety slots FOREVER SLOTS STEP_LATE EPOCHS=3
-ok      safety slots STEP_LATE EPOCHS=3
 ok      safety slots LAZY EPOCHS=4 GPS=3
 unsafe  safety slots EPOCHS=1
 unsafe  safety slots STEP_LATE
@@ -111,7 +108,6 @@ unsafe  safety slots NO_SKIP
 unsafe  safety slots NO_HEAVY
 unsafe  safety slots NO_RESTART EPOCHS=4
 unsafe  safety slots TORN
-unsafe  safety slots FOREVER SLOTS TORN
 unsafe  safety slots BLIND
 unsafe  safety slots EARLY
 deadlock safety slots LEAVE_HERE
@@ -120,7 +116,6 @@ unsafe  safety slots ONE_SLOT
 unsafe  safety slots NO_SLOTS
 unsafe  safety slots NO_COUNTS
 endless live   slots FOREVER READERS=1 WRAP=2 WAIT_FREE
-endless live   slots FOREVER SLOTS WAIT_FREE
 endless live   slots FOREVER READERS=1 WRAP=2 NO_FLIP
 
 # Atomic increments: membarrier rung, fence rung, x86.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ThreadSanitizer over the unit and integration tests and the examples of percpu
-# and hp, on the two portable rungs.
+# ThreadSanitizer over the unit and integration tests and the examples of percpu,
+# hp and rcu-lite, on the two portable rungs.
 #
 # What is not run, and why:
 # * The rseq rung. ThreadSanitizer does not see what inline assembly stores. A
@@ -30,7 +30,7 @@ options=(-Zbuild-std --target "$HOST" --target-dir target-tsan)
 for rung in membarrier fence; do
     echo "== HP_BARRIER=$rung"
     export HP_BARRIER=$rung
-    cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp --lib --tests "${options[@]}"
+    cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp -p rcu-lite --lib --tests "${options[@]}"
     for example in treiber_stack await; do
         cargo +"$NIGHTLY" run -p hp --example "$example" "${options[@]}"
     done

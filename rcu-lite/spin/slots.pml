@@ -32,7 +32,8 @@
    Bounds and assumptions: as in sections.pml. With -DSLOTS readers try again
    instead of counting: then two can loop for ever (-DFOREVER). A line's first use
    is left out. The look waits for one slot after the other; the product goes
-   back to the first each time, which permits less. */
+   back to the first each time, which permits less. TRIPS=2 and SLICES=2 verify,
+   too, but take too long for every run. */
 #ifndef READERS
 #define READERS 2
 #endif

@@ -10,6 +10,7 @@
 //! half does the same for whoever gets the old value to retire or to look at.
 //! That a retired value is not dropped too early is the grace period's matter.
 
+use crate::deferred::Unlinked;
 use crate::{Flavor, Rcu};
 use core::fmt;
 use core::marker::PhantomData;
@@ -257,7 +258,8 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuCell<T, F> {
     unsafe fn retire(&self, old: *mut T) {
         // SAFETY: every value of the cell came out of a box. Readers use it
         // by references only, and not after the grace period.
-        self.flavor.defer_drop(unsafe { Box::from_raw(old) });
+        let old = unsafe { Unlinked::new(old) };
+        self.flavor.call(move || old.free());
     }
 }
 

@@ -72,6 +72,31 @@ impl Deferred {
     }
 }
 
+/// A boxed value that readers may still look at. Not a `Box` before its grace
+/// period is over: that would claim to be the only way to the value, already
+/// by being moved.
+pub(crate) struct Unlinked<T>(*mut T);
+
+// SAFETY: stands for the box.
+unsafe impl<T: Send> Send for Unlinked<T> {}
+
+impl<T> Unlinked<T> {
+    /// # Safety
+    ///
+    /// `value` came out of a box, nobody else frees it, and [`free`](Self::free)
+    /// is called when no reader has it any more.
+    #[inline]
+    pub(crate) unsafe fn new(value: *mut T) -> Self {
+        Self(value)
+    }
+
+    /// Drops the value and frees its box.
+    pub(crate) fn free(self) {
+        // SAFETY: the promise of `new`.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

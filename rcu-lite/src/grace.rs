@@ -111,6 +111,8 @@ pub(crate) struct Grace {
     closed: AtomicBool,
     longest_ns: Statistic,
     lost: Statistic,
+    /// 1 while the last barrier was refused.
+    refused: Statistic,
 }
 
 // SAFETY: `progress` is touched under the lock only.
@@ -144,6 +146,7 @@ impl Grace {
             closed: AtomicBool::new(false),
             longest_ns: Statistic::new(0),
             lost: Statistic::new(0),
+            refused: Statistic::new(0),
         }
     }
 
@@ -156,6 +159,7 @@ impl Grace {
             closed: AtomicBool::new(false),
             longest_ns: Statistic::new(0),
             lost: Statistic::new(0),
+            refused: Statistic::new(0),
         }
     }
 
@@ -193,7 +197,6 @@ impl Grace {
         deadline: Option<Instant>,
     ) -> Result<(), Timeout> {
         let mut backoff = Backoff::new();
-        let mut why = Timeout::ReadersRemain;
         let mut last_look = false;
         loop {
             if self.reached(target) {
@@ -202,13 +205,13 @@ impl Grace {
             if let Some(mut leader) = self.lead() {
                 // The lock is kept while waiting: followers look at `seq`.
                 while !self.reached(target) {
-                    match leader.step(readers) {
+                    let why = match leader.step(readers) {
                         Step::Advanced => {
                             backoff = Backoff::new();
                             continue;
                         }
-                        Step::Waiting(reason) => why = reason,
-                    }
+                        Step::Waiting(why) => why,
+                    };
                     if deadline.is_some_and(|at| Instant::now() >= at) {
                         return Err(why);
                     }
@@ -217,7 +220,11 @@ impl Grace {
                 return Ok(());
             }
             if last_look {
-                return Err(why);
+                // What the leader waits for. Relaxed: for people.
+                return match self.refused.load(Ordering::Relaxed) {
+                    0 => Err(Timeout::ReadersRemain),
+                    _ => Err(Timeout::BarrierLost),
+                };
             }
             last_look = deadline.is_some_and(|at| Instant::now() >= at);
             if !last_look {
@@ -331,11 +338,14 @@ impl Leader<'_> {
         }
         if !progress.ordered && !closed {
             if readers.barrier().is_err() {
-                // Relaxed: a statistic.
+                // Relaxed (both): for people.
                 grace.lost.fetch_add(1, Ordering::Relaxed);
+                grace.refused.store(1, Ordering::Relaxed);
                 return Step::Waiting(Timeout::BarrierLost);
             }
             progress.ordered = true;
+            // Relaxed: for people.
+            grace.refused.store(0, Ordering::Relaxed);
         }
         if !closed && !readers.drained() {
             return Step::Waiting(Timeout::ReadersRemain);
@@ -358,5 +368,169 @@ impl Leader<'_> {
         // reads.
         grace.seq.fetch_add(1, Ordering::AcqRel);
         Step::Advanced
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+
+    /// Readers that a test moves.
+    #[derive(Default)]
+    struct Fake {
+        turns: Cell<u64>,
+        barriers: Cell<u64>,
+        refused: Cell<bool>,
+        inside: Cell<bool>,
+    }
+
+    impl Readers for Fake {
+        fn turn(&self) {
+            self.turns.set(self.turns.get() + 1);
+        }
+
+        fn barrier(&self) -> Result<(), BarrierLost> {
+            if self.refused.get() {
+                return Err(BarrierLost);
+            }
+            self.barriers.set(self.barriers.get() + 1);
+            Ok(())
+        }
+
+        fn drained(&self) -> bool {
+            !self.inside.get()
+        }
+    }
+
+    const NOW: Option<Duration> = Some(Duration::ZERO);
+
+    fn wait(
+        grace: &Grace,
+        fake: &Fake,
+        target: u64,
+        limit: Option<Duration>,
+    ) -> Result<(), Timeout> {
+        grace.wait(fake, target, limit.map(|limit| Instant::now() + limit))
+    }
+
+    /// Bug log 65, narrowed: the sequence number wraps while targets of before
+    /// and after are waited for.
+    #[test]
+    fn the_sequence_number_wraps() {
+        for start in [
+            u64::MAX - 1,
+            u64::MAX - 3,
+            u64::MAX - 9,
+            i64::MAX as u64 - 1,
+        ] {
+            let (grace, fake) = (Grace::starting_at(start), Fake::default());
+            let old = grace.snap();
+            for n in 1..=8 {
+                fake.inside.set(true);
+                let idle = grace.snap();
+                assert_eq!(idle, start.wrapping_add(2 * n));
+                assert!(!grace.reached(idle));
+                assert!(!grace.advance(&fake, idle), "{start} {n}");
+                let under_way = grace.snap();
+                assert_eq!(under_way, idle.wrapping_add(2), "it began too early");
+                assert_eq!(wait(&grace, &fake, idle, NOW), Err(Timeout::ReadersRemain));
+                fake.inside.set(false);
+                assert_eq!(wait(&grace, &fake, idle, None), Ok(()));
+                assert!(grace.reached(idle) && !grace.reached(under_way));
+                assert!(grace.reached(old), "{start} {n}");
+            }
+            assert_eq!((fake.turns.get(), fake.barriers.get()), (8, 8));
+        }
+    }
+
+    /// Whoever goes on with a grace period turns and orders no second time.
+    #[test]
+    fn a_grace_period_that_was_left_is_gone_on_with() {
+        let (grace, fake) = (Grace::new(), Fake::default());
+        let target = grace.snap();
+        fake.refused.set(true);
+        for _ in 0..3 {
+            assert_eq!(wait(&grace, &fake, target, NOW), Err(Timeout::BarrierLost));
+        }
+        assert!(!grace.advance(&fake, target));
+        assert_eq!((fake.turns.get(), grace.lost(), grace.count()), (1, 4, 0));
+        fake.refused.set(false);
+        fake.inside.set(true);
+        for _ in 0..3 {
+            assert_eq!(
+                wait(&grace, &fake, target, NOW),
+                Err(Timeout::ReadersRemain)
+            );
+            assert!(!grace.advance(&fake, target));
+        }
+        assert_eq!((fake.turns.get(), fake.barriers.get()), (1, 1));
+        fake.inside.set(false);
+        assert!(grace.advance(&fake, target));
+        assert_eq!(
+            (fake.turns.get(), fake.barriers.get(), grace.count()),
+            (1, 1, 1)
+        );
+    }
+
+    /// Who follows tells what the leader waits for.
+    #[test]
+    fn a_follower_says_why() {
+        let (grace, fake) = (Grace::new(), Fake::default());
+        let target = grace.snap();
+        for (refused, why) in [
+            (true, Timeout::BarrierLost),
+            (false, Timeout::ReadersRemain),
+        ] {
+            fake.refused.set(refused);
+            fake.inside.set(true);
+            let mut leader = grace.lead().unwrap();
+            let Step::Waiting(leaders) = leader.step(&fake) else {
+                panic!("advanced")
+            };
+            assert_eq!(leaders, why);
+            assert_eq!(wait(&grace, &fake, target, NOW), Err(why));
+        }
+    }
+
+    /// The leader vanished in a fork: nobody knows whether it had turned.
+    #[test]
+    fn after_a_vanished_leader_there_are_two_turns() {
+        for step in 0..3 {
+            let (grace, fake) = (Grace::new(), Fake::default());
+            let target = grace.snap();
+            fake.inside.set(true);
+            fake.refused.set(step == 1);
+            if step > 0 {
+                assert!(!grace.advance(&fake, target));
+            }
+            let before = fake.turns.get();
+            grace.lock.orphan();
+            assert!(!grace.advance(&fake, target));
+            assert_eq!(fake.turns.get(), before + 1);
+            fake.inside.set(false);
+            fake.refused.set(false);
+            assert!(grace.advance(&fake, target));
+            // With none under way there was none to recover.
+            let expected = if step == 0 { 1 } else { 2 };
+            assert_eq!(fake.turns.get(), before + expected, "step {step}");
+            assert_eq!(grace.count(), 1);
+            // The next one is as ever.
+            assert!(grace.advance(&fake, grace.snap()));
+            assert_eq!(fake.turns.get(), before + expected + 1);
+        }
+    }
+
+    /// Neither readers nor barriers hold up what has no reader.
+    #[test]
+    fn a_closed_domain_waits_for_nothing() {
+        let (grace, fake) = (Grace::new(), Fake::default());
+        fake.inside.set(true);
+        fake.refused.set(true);
+        let target = grace.snap();
+        assert!(!grace.advance(&fake, target));
+        grace.close();
+        assert_eq!(wait(&grace, &fake, target, None), Ok(()));
+        assert_eq!(wait(&grace, &fake, grace.snap(), None), Ok(()));
     }
 }

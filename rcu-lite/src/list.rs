@@ -14,6 +14,7 @@
 //! Acquire of *follow*: a reader sees a node whole. Writers read what other
 //! writers stored through the lock.
 
+use crate::deferred::Unlinked;
 use crate::{Flavor, Rcu};
 use core::fmt;
 use core::marker::PhantomData;
@@ -288,7 +289,8 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuList<T, F> {
     unsafe fn retire(&self, node: *mut Node<T>) {
         // SAFETY: from a box; readers use it by references only, and not after
         // the grace period. Its `next` is a bare pointer: nothing follows it.
-        self.flavor.defer_drop(unsafe { Box::from_raw(node) });
+        let node = unsafe { Unlinked::new(node) };
+        self.flavor.call(move || node.free());
     }
 }
 

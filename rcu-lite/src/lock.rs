@@ -58,6 +58,13 @@ impl Lock {
             })
     }
 
+    /// Leaves it as a holder does that a forked child does not have.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn orphan(&self) {
+        // Relaxed: tests are alone.
+        self.0.store(generation() + 1, Ordering::Relaxed);
+    }
+
     /// Whether somebody has it; for people and for tests.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn is_locked(&self) -> bool {

@@ -431,4 +431,30 @@ mod tests {
         a.leave();
         assert!(ptr::eq(records.take_ptr(), a));
     }
+
+    /// Bug log 65, narrowed: epochs that wrap under readers of both flavours.
+    #[test]
+    fn epochs_wrap_under_readers() {
+        let records = Records::starting_at((1 << 48) - 4);
+        let (thread, online) = (records.take_ptr(), records.take_ptr());
+        // SAFETY: `records` lives.
+        let (thread, online) = unsafe { (&*thread, &*online) };
+        let rung = percpu::barrier::rung();
+        for _ in 0..8 {
+            crate::thread::enter(&records, thread, rung);
+            crate::thread::enter(&records, thread, rung);
+            crate::qsbr::enter(&records, online);
+            records.count_up();
+            assert!(!records.all_current());
+            thread.leave();
+            crate::qsbr::announce(&records, online);
+            assert!(!records.all_current(), "nested once, since before");
+            thread.leave();
+            assert!(records.all_current(), "the other one has announced");
+            records.count_up();
+            assert!(!records.all_current(), "and is still online");
+            crate::qsbr::leave(online);
+            assert!(records.all_current());
+        }
+    }
 }

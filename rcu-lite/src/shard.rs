@@ -232,3 +232,57 @@ impl Inbox {
         self.queued.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    fn call(tx: &Sender<usize>, n: usize) -> Deferred {
+        let tx = tx.clone();
+        Deferred::new(move || tx.send(n).unwrap())
+    }
+
+    fn run(calls: &mut Calls, rx: &Receiver<usize>) -> Vec<usize> {
+        calls.run(|block| block.for_each(Deferred::call));
+        rx.try_iter().collect()
+    }
+
+    #[test]
+    fn the_inbox_is_taken_oldest_first_behind_the_others() {
+        let (tx, rx) = channel();
+        let (inbox, mut calls) = (Inbox::new(), Calls::new());
+        for round in 0..3 {
+            calls.push(call(&tx, 100));
+            (0..10).for_each(|n| inbox.post(call(&tx, n)));
+            inbox.take(&mut calls);
+            inbox.take(&mut calls);
+            let ran = run(&mut calls, &rx);
+            assert_eq!(ran, [100, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+            assert_eq!(inbox.queued(), 10 * (round + 1));
+        }
+    }
+
+    #[test]
+    fn a_shard_of_a_vanished_thread_is_emptied() {
+        let (tx, rx) = channel();
+        let shard = Shard::new(2);
+        let mut locked = shard.try_lock().unwrap();
+        assert!(shard.try_lock().is_none());
+        // The first one of a process wants somebody to look.
+        assert!(locked.push(call(&tx, 1)));
+        assert!(locked.push(call(&tx, 2)), "due");
+        // SAFETY: the shard forgets its own copy, see below.
+        let mut copy = unsafe { ptr::read(&raw const locked.calls) };
+        drop(locked);
+        shard.lock.orphan();
+        let mut locked = shard.try_lock().unwrap();
+        assert!(locked.calls.is_empty(), "cannot be trusted");
+        assert_eq!(run(&mut copy, &rx), [1, 2], "nor dropped");
+        assert!(!locked.push(call(&tx, 3)), "not due");
+        drop(locked);
+        let mut locked = shard.try_lock().unwrap();
+        assert_eq!(run(&mut locked.calls, &rx), [3]);
+        assert_eq!(shard.queued(), 3);
+    }
+}

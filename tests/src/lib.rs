@@ -6,6 +6,7 @@
 //! program prints one line that starts with `SUMMARY`; [`child`] runs it and
 //! reads that line.
 
+pub mod arguments;
 pub mod child;
 pub mod counting;
 pub mod dice;

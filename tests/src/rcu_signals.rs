@@ -65,7 +65,10 @@ pub fn run<F: Flavor + Clone>(flavor: &F, time: Duration, only_handler: bool) ->
     // The thread's first section is not the handler's.
     drop(flavor.read());
     drop((flavor.read(), flavor.read()));
-    SHARED.store(std::ptr::from_ref(cell).cast_mut().cast(), Ordering::Release);
+    SHARED.store(
+        std::ptr::from_ref(cell).cast_mut().cast(),
+        Ordering::Release,
+    );
     let waiter = without_alarm(|| {
         let flavor = flavor.clone();
         thread::spawn(move || {

@@ -476,10 +476,11 @@ fn read<F: Tortured>(
                 tally.look(element);
             }
         });
-        if dice.roll(500) == 0 {
+        // Also so that few CPUs have time for the writer.
+        if dice.roll(60) == 0 {
             world
                 .flavor
-                .outside(&mut mine, &mut || thread::sleep(Duration::from_micros(100)));
+                .outside(&mut mine, &mut || thread::sleep(Duration::from_micros(300)));
         }
     }
     tally.add_to(world.counts);
@@ -519,7 +520,12 @@ fn wait<F: Tortured>(world: &World<F>, how: usize) {
             }
         }
         3 => flavor.cond_synchronize(flavor.start_poll()),
-        _ => while flavor.synchronize_timeout(Duration::from_micros(300)).is_err() {},
+        _ => {
+            while flavor
+                .synchronize_timeout(Duration::from_micros(300))
+                .is_err()
+            {}
+        }
     }
 }
 

@@ -33,11 +33,7 @@ pub fn install_here(calls: &[libc::c_long], answer: Answer) -> io::Result<()> {
     install_with(calls, answer, 0)
 }
 
-fn install_with(
-    calls: &[libc::c_long],
-    answer: Answer,
-    flags: libc::c_ulong,
-) -> io::Result<()> {
+fn install_with(calls: &[libc::c_long], answer: Answer, flags: libc::c_ulong) -> io::Result<()> {
     let op = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let verdict = match answer {
         Answer::Errno(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,

@@ -104,10 +104,13 @@ static REPLACE: Model<S> = Model {
     rung: Rung::Membarrier,
     plans: &[CPU0, CPU0],
     setup,
-    roles: &[|s| s.cell.replace(s.fresh(1)), |s| {
-        s.cell.replace(s.fresh(2));
-        s.rcu.barrier();
-    }],
+    roles: &[
+        |s| s.cell.replace(s.fresh(1)),
+        |s| {
+            s.cell.replace(s.fresh(2));
+            s.rcu.barrier();
+        },
+    ],
     after: old_ones_are_dropped,
 };
 

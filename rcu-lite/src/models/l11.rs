@@ -311,11 +311,13 @@ fn the_unlinking_goes_with_the_callback() {
 
 // The worker.
 
-/// A worker that has nothing to do, and begins to leave.
+/// A worker that has nothing left to do, and begins to leave.
 fn attended() -> S {
     let s = with(Callbacks::Worker);
-    assert!(start(&*s.core), "nobody was there");
+    s.unlink_and_call();
+    assert!(!start(&*s.core), "announced by the first callback");
     attend(&*s.core);
+    s.pass();
     s
 }
 
@@ -334,7 +336,7 @@ fn nothing_is_lost(s: &S) {
     if !s.blank[0].is_freed() {
         assert!(announced && !s.stays.get(), "nobody comes for the callback");
     }
-    s.all_have_run(&[&s.blank[0]]);
+    s.all_have_run(&[&s.source.nodes[0], &s.blank[0]]);
 }
 
 static LEAVES: Model<S> = Model {
@@ -358,7 +360,7 @@ static LEAVES_TWO: Model<S> = Model {
         let announced = s.core.queue().worker.load(Ordering::Relaxed) != 0;
         let freed = s.blank.iter().all(|node| node.is_freed());
         assert!(freed || announced, "nobody comes for the callback");
-        s.both_have_run();
+        s.all_have_run(&[&s.source.nodes[0], &s.blank[0], &s.blank[1]]);
     },
 };
 

@@ -180,7 +180,45 @@ static END: Model<E> = Model {
     },
 };
 
+/// A domain that ends while another thread waits for its last reader.
+struct R {
+    core: Box<Core>,
+    source: Source,
+    kept: Cell<Option<Entered>>,
+}
+
+fn one_inside() -> R {
+    let core = Box::new(Core::new(Callbacks::Manual));
+    core.counters().open_all();
+    let source = Source::new();
+    let kept = Cell::new(Some(enter(core.counters())));
+    call(&*core, source.unlink(1).to_free());
+    R { core, source, kept }
+}
+
+static END_READ: Model<R> = Model {
+    name: "l13 leave and domain ends, pass",
+    rung: Rung::Rseq,
+    plans: &[CPU0, CPU0],
+    setup: one_inside,
+    roles: &[
+        |r| {
+            r.source.nodes[0].read();
+            r.core
+                .counters()
+                .leave(r.kept.take().expect("entered in setup"));
+            finish(&*r.core);
+            assert!(r.source.nodes[0].is_freed(), "lost");
+        },
+        |r| {
+            pass(&*r.core, Running::Free);
+        },
+    ],
+    after: |_| (),
+};
+
 #[test]
 fn a_domain_ends() {
     END.check();
+    on_all_rungs(&END_READ, &[&[CPU0, CPU0]]);
 }

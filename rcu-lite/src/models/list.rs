@@ -53,7 +53,10 @@ impl S {
     }
 
     fn remove_first(&self) {
-        assert!(self.list.remove_first(|value| ptr::eq(value.0, &*self.nodes[0])));
+        assert!(
+            self.list
+                .remove_first(|value| ptr::eq(value.0, &*self.nodes[0]))
+        );
     }
 
     fn has(&self, expected: &[u32]) {

@@ -5,11 +5,11 @@
 #[cfg(target_os = "linux")]
 mod linux {
     use hp::{Atomic, Domain};
-    use std::collections::HashMap;
     use std::process::ExitCode;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
     use std::time::Duration;
+    use tests::arguments::Arguments;
     use tests::seccomp::{Answer, install};
     use tests::{counting, machine, signals, smoke, torture};
 
@@ -19,32 +19,10 @@ mod linux {
     /// The calls that a rung could make.
     const BARRIER_CALLS: [libc::c_long; 2] = [libc::SYS_membarrier, libc::SYS_rseq];
 
-    struct Arguments(HashMap<String, String>);
-
-    impl Arguments {
-        fn text(&self, key: &str) -> &str {
-            self.0.get(key).map_or("", String::as_str)
-        }
-
-        fn number(&self, key: &str, default: u64) -> u64 {
-            self.0.get(key).map_or(default, |text| {
-                text.parse()
-                    .unwrap_or_else(|_| panic!("{key}={text} is no number"))
-            })
-        }
-    }
-
     pub(super) fn main() -> ExitCode {
         let mut words = std::env::args().skip(1);
         let command = words.next().unwrap_or_default();
-        let arguments = Arguments(
-            words
-                .filter_map(|word| {
-                    word.split_once('=')
-                        .map(|(key, value)| (key.to_string(), value.to_string()))
-                })
-                .collect(),
-        );
+        let arguments = Arguments::parse(words);
         machine::watchdog(120);
         match command.as_str() {
             "smoke" => smoke_under(&arguments),
