@@ -591,7 +591,7 @@ weaken("rcu records: give back Relaxed", F, "        record.owned.store(FREE, Or
 weaken("rcu records: abandon Relaxed", F, "        record.owned.store(ABANDONED, Ordering::Release);", REL, RLX, "rcu-lite:l10b::a_record")
 weaken("rcu records: list for takers Relaxed", F,
        "        // Acquire: pairs with the push.\n        let mut at: *const Record = self.head.load(Ordering::Acquire);\n        while !at.is_null() {\n            // SAFETY: records are",
-       ACQ, RLX, "rcu-lite:l10b::a_record")
+       ACQ, RLX, "rcu-lite:l10b::a_thread")
 weaken("rcu records: list for looks Relaxed", F,
        "        // Acquire: pairs with the push.\n        let mut at: *const Record = self.head.load(Ordering::Acquire);\n        while !at.is_null() {\n            // SAFETY: as in",
        ACQ, RLX, "rcu-lite:l10b::a_thread")
@@ -667,11 +667,11 @@ TURNED = """        if !progress.turned {
         }
 """
 change("rcu grace: turns after the barrier", F,
-       [(TURNED, ""), ("        if !closed && !readers.drained() {", TURNED + "        if !closed && !readers.drained() {")], "rcu-lite:l10a rcu-lite:l10b")
-change("rcu grace: a new leader goes back to the barrier's end", F,
+       [(TURNED, ""), ("        if !closed && !readers.drained() {", TURNED + "        if !closed && !readers.drained() {")], COUNTED + " rcu-lite:l10b::one")
+change("rcu grace: turns at each look", F,
        [("                return Step::Waiting(Timeout::BarrierLost);\n            }\n            progress.ordered = true;",
          "                return Step::Waiting(Timeout::BarrierLost);\n            }\n            (progress.ordered, progress.turned) = (true, false);")],
-       "rcu-lite:l10c", "a turn for each look: new readers are waited for and old ones are not")
+       COUNTED, "a turn for each look")
 change("rcu grace: ends without looking", F,
        [("        if !closed && !readers.drained() {", "        if false && !closed && !readers.drained() {")], "rcu-lite:l10c")
 change("rcu grace: one that is left counts as over", F,
@@ -698,7 +698,7 @@ TAKE = "self.head.swap(ptr::null_mut(), Ordering::AcqRel);"
 weaken("rcu inbox: post without Release", F, POST, AR, ACQ, "rcu-lite:l11::the_inbox")
 change("rcu inbox: post without Acquire", F, [(POST, POST.replace(AR, REL))], "rcu-lite:l11::a_worker",
        "who posts after a worker that left does not see that it has")
-change("rcu inbox: take without Acquire", F, [(TAKE, TAKE.replace(AR, REL))], "rcu-lite:l11::the_inbox")
+change("rcu inbox: take without Acquire", F, [(TAKE, TAKE.replace(AR, REL))], "rcu-lite:l11::calls")
 change("rcu inbox: take without Release", F, [(TAKE, TAKE.replace(AR, ACQ))], "rcu-lite:l11::a_worker")
 change("rcu inbox: post by load and store", F,
        [("""            match self
@@ -712,24 +712,21 @@ QSNAP = "self.pass.fetch_add(0, Ordering::AcqRel);"
 QSTART = "                queue.pass.fetch_add(1, Ordering::AcqRel);\n            }"
 QEMPTY = "                queue.pass.fetch_add(1, Ordering::AcqRel);\n                return Some(0);"
 QEND = "    queue.pass.fetch_add(1, Ordering::AcqRel);\n    drop(lock);"
-weaken("rcu queue: snap without Release", F, QSNAP, AR, ACQ, "rcu-lite:l11")
-change("rcu queue: snap without Acquire", F, [(QSNAP, QSNAP.replace(AR, REL))], "rcu-lite:l11")
-change("rcu queue: snap is a load", F, [(QSNAP, "self.pass.load(Ordering::Acquire);")], "rcu-lite:l11::a_barrier rcu-lite:l11::barriers")
+HANDED_OVER = (
+    "belt and braces: a callback that a pass did not take was queued after it, and the shard's lock (or the inbox) "
+    "has told the queuing thread of the pass's start"
+)
+unkillable(F, QSNAP, AR, HANDED_OVER + "; a Relaxed load would do", RLX, "rcu-lite:l11")
 change("rcu queue: snap always adds 2", F,
-       [("pass.wrapping_add(if pass & 1 == 0 { 2 } else { 3 })", "pass.wrapping_add(2)")], "rcu-lite:l11::a_barrier rcu-lite:l11::barriers")
+       [("pass.wrapping_add(if pass & 1 == 0 { 2 } else { 3 })", "pass.wrapping_add(2)")], "rcu-lite:l11::a_pass")
 change("rcu queue: snap joins the pass in progress", F,
        [("pass.wrapping_add(if pass & 1 == 0 { 2 } else { 3 })", "pass.wrapping_add(if pass & 1 == 0 { 2 } else { 1 })")],
        "rcu-lite:l11::a_barrier rcu-lite:l11::barriers")
 weaken("rcu queue: reached Relaxed", F, "self.pass.load(Ordering::Acquire).wrapping_sub(target)", ACQ, RLX, "rcu-lite:l11::barriers")
-weaken("rcu queue: start without Release", F, QSTART, AR, ACQ, "rcu-lite:l11")
-change("rcu queue: start without Acquire", F, [(QSTART, QSTART.replace(AR, REL))], "rcu-lite:l11")
-weaken("rcu queue: empty end without Release", F, QEMPTY, AR, ACQ, "rcu-lite:l11")
-change("rcu queue: empty end without Acquire", F, [(QEMPTY, QEMPTY.replace(AR, REL))], "rcu-lite:l11")
+unkillable(F, QSTART, AR, HANDED_OVER + ", both ways", RLX, "rcu-lite:l11")
+unkillable(F, QEMPTY, AR, "what earlier passes did goes through, since this is a read-modify-write", RLX, "rcu-lite:l11")
 weaken("rcu queue: end without Release", F, QEND, AR, ACQ, "rcu-lite:l11::barriers")
-change("rcu queue: end without Acquire", F, [(QEND, QEND.replace(AR, REL))], "rcu-lite:l11")
-change("rcu queue: end is a store", F,
-       [(QEND, "    let number = queue.pass.load(Ordering::Relaxed);\n    queue.pass.store(number.wrapping_add(1), Ordering::Release);\n    drop(lock);")],
-       "rcu-lite:l11")
+unkillable(F, QEND, AR, "its Acquire half: " + HANDED_OVER, REL, "rcu-lite:l11")
 change("rcu queue: grace period from before the taking", F,
        [("            if queue.take(&mut batch.lists) == 0 {", "            let early = domain.grace().snap();\n            if queue.take(&mut batch.lists) == 0 {"),
         ("*batch.target.insert(domain.grace().snap())", "*batch.target.insert(early)")],
@@ -741,12 +738,16 @@ change("rcu queue: a pass that does not wait runs all the same", F,
        [("    if !over {\n        return Some(0);", "    if !over && false {\n        return Some(0);")], "rcu-lite:l11::a_reader")
 change("rcu queue: a pass that is left forgets its batch", F,
        [("    if !over {\n        return Some(0);", "    if !over {\n        batch.target = None;\n        return Some(0);")],
-       "rcu-lite:l11::a_pass rcu-lite:l11::a_reader rcu-lite:l11::the_unlinking", hang=True)
+       "rcu-lite:l11::a_pass")
 change("rcu queue: ends before it runs", F,
        [("    batch.target = None;\n    let ran", "    batch.target = None;\n    queue.pass.fetch_add(1, Ordering::AcqRel);\n    let ran"),
         (QEND, "    drop(lock);")], "rcu-lite:l11::barriers")
 change("rcu queue: the inbox is not emptied", F,
-       [("            if n == 0 {\n                self.inbox.take(list);\n            }\n            taken", "            taken")], "rcu-lite:l11::the_inbox")
+       [("                self.inbox.take(list);\n", "")], "rcu-lite:l11::the_inbox")
+change("rcu queue: the inbox is emptied behind the shard's lock", F,
+       [("                self.inbox.take(list);\n            }\n            drop(shard);\n",
+         "                drop(shard);\n                self.inbox.take(list);\n            }\n")], "rcu-lite:l11::a_worker_comes",
+       "as it was first: a worker that comes back moves a callback past the pass that its barrier waits for")
 change("rcu queue: starts after the taking", F,
        [("            if queue.pass.load(Ordering::Relaxed) & 1 == 0 {\n", "            let taken = queue.take(&mut batch.lists);\n            if queue.pass.load(Ordering::Relaxed) & 1 == 0 {\n"),
         ("            if queue.take(&mut batch.lists) == 0 {", "            if taken == 0 {")], "rcu-lite:l11::a_barrier rcu-lite:l11::barriers")
@@ -786,9 +787,6 @@ EXCHANGE = ".compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
 weaken("rcu cell: exchange without Release", F, EXCHANGE, AR, ACQ, "rcu-lite:cell")
 weaken("rcu cell: exchange that lost Relaxed", F, EXCHANGE, ACQ, RLX, "rcu-lite:cell")
 unkillable(F, EXCHANGE, AR, "its Acquire half: the old value was loaded with Acquire before, or it could not be compared with", REL, "rcu-lite:cell")
-change("rcu cell: update by load and store", F,
-       [("        self.value\n            " + EXCHANGE + "\n            .map(|_| ())",
-         "        let _ = current;\n        self.value.store(new, Ordering::Release);\n        Ok(())")], "rcu-lite:cell")
 
 F = "rcu-lite/src/list.rs"
 weaken("rcu list: head Relaxed", F, "            at: self.head.load(Ordering::Acquire),", ACQ, RLX, "rcu-lite:list")

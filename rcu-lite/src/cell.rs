@@ -184,21 +184,21 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuCell<T, F> {
         let guard = self.flavor.read();
         // Acquire: "Load".
         let mut current = self.value.load(Ordering::Acquire);
-        loop {
+        let old = loop {
             // SAFETY: loaded inside the section, see `load`.
             let new = Box::into_raw(Box::new(f(unsafe { &*current })));
             match self.exchange(current, new) {
-                Ok(()) => break,
+                Ok(old) => break old,
                 Err(now) => {
                     // SAFETY: it was not published.
                     drop(unsafe { Box::from_raw(new) });
                     current = now;
                 }
             }
-        }
+        };
         drop(guard);
         // SAFETY: taken out by the exchange, so retired once.
-        unsafe { self.retire(current) };
+        unsafe { self.retire(old) };
     }
 
     /// Puts `new` in if the value is still the very one that `current` refers
@@ -230,9 +230,9 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuCell<T, F> {
         let new = Box::into_raw(new.into());
         let current = ptr::from_ref(current).cast_mut();
         match self.exchange(current, new) {
-            Ok(()) => {
+            Ok(old) => {
                 // SAFETY: taken out by this exchange, so retired once.
-                unsafe { self.retire(current) };
+                unsafe { self.retire(old) };
                 Ok(())
             }
             Err(now) => Err(Replaced {
@@ -244,11 +244,12 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuCell<T, F> {
         }
     }
 
-    fn exchange(&self, current: *mut T, new: *mut T) -> Result<(), *mut T> {
+    /// The old value's pointer as the cell had it: one that was made from the
+    /// caller's `&T` may be compared, but not freed.
+    fn exchange(&self, current: *mut T, new: *mut T) -> Result<*mut T, *mut T> {
         // AcqRel: "Publish", and as in `replace_box`. Acquire: "Load".
         self.value
             .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
-            .map(|_| ())
     }
 
     /// # Safety

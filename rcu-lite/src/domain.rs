@@ -115,10 +115,15 @@ impl Domain for Core {
 
     #[cfg(not(loom))]
     fn keep(&self) -> Arc<Core> {
-        // SAFETY: every `Core` lives in an `Arc`, which `self` keeps alive.
+        // The pointer that the `Arc` gave, which may reach its counts: one made
+        // from `self` may not.
+        // Relaxed: stored before the domain was published.
+        let core = self.head().core.load(percpu::sync::atomic::Ordering::Relaxed);
+        // SAFETY: every `Core` lives in an `Arc`, which `self` keeps alive, and
+        // its head holds that very pointer.
         unsafe {
-            Arc::increment_strong_count(self);
-            Arc::from_raw(self)
+            Arc::increment_strong_count(core);
+            Arc::from_raw(core)
         }
     }
 

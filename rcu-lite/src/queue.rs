@@ -246,10 +246,12 @@ impl Queue {
                 callbacks @ Callbacks::Inline { .. } => shard.due = callbacks.due(),
                 Callbacks::Manual => {}
             }
-            drop(shard);
             if n == 0 {
+                // Before the shard is unlocked: `set_due` moves from the inbox
+                // to the shard, and must not do so in between.
                 self.inbox.take(list);
             }
+            drop(shard);
             taken += list.len();
         }
         taken

@@ -82,7 +82,9 @@ impl Future for Yield {
 fn a_guard_crosses_await() {
     static RCU: Rcu = Rcu::with_callbacks(Callbacks::Manual);
     let drops = Drops::new();
-    let cell: &'static _ = Box::leak(Box::new(RcuCell::new_in(drops.value(1), &RCU)));
+    let leaked = Box::into_raw(Box::new(RcuCell::new_in(drops.value(1), &RCU)));
+    // SAFETY: freed at the end, when nobody has it any more.
+    let cell: &'static RcuCell<_, &'static Rcu> = unsafe { &*leaked };
     let mut task: Pin<Box<dyn Future<Output = usize> + Send>> = Box::pin(async move {
         let guard = RCU.read();
         let seen = cell.load(&guard);
@@ -122,7 +124,7 @@ fn a_guard_crosses_await() {
     assert_eq!(RCU.drain(), 6);
     assert_eq!(drops.count(), 6);
     // SAFETY: leaked above; the task that had a copy is over.
-    drop(unsafe { Box::from_raw(std::ptr::from_ref(cell).cast_mut()) });
+    drop(unsafe { Box::from_raw(leaked) });
 }
 
 /// A fresh domain used by many threads at once is made once.

@@ -427,7 +427,9 @@ impl Walker<'_> {
 /// The list against a vector, with walkers that stand anywhere meanwhile.
 fn list_against_vec(ops: &[Op]) {
     let rcu = Rcu::with_callbacks(Callbacks::Manual);
-    let rcu: &'static Rcu = Box::leak(Box::new(rcu));
+    let leaked = Box::into_raw(Box::new(rcu));
+    // SAFETY: freed at the end, when nobody has it any more.
+    let rcu: &'static Rcu = unsafe { &*leaked };
     {
         let drops = Drops::new();
         let list = RcuList::new_in(rcu);
@@ -525,7 +527,7 @@ fn list_against_vec(ops: &[Op]) {
         assert_eq!(drops.count() as u64, waiting + left as u64);
     }
     // SAFETY: leaked above; list, guard and walkers are gone.
-    drop(unsafe { Box::from_raw(std::ptr::from_ref(rcu).cast_mut()) });
+    drop(unsafe { Box::from_raw(leaked) });
 }
 
 proptest! {

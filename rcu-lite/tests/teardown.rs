@@ -7,7 +7,9 @@
 mod common;
 
 use common::{Case, Drops, HANG, Reader, SHORT, flavours, rounds, within};
-use rcu_lite::{Callbacks, QsbrRcu, Rcu, RcuCell, ThreadRcu, Timeout};
+#[cfg(all(unix, not(miri)))]
+use rcu_lite::ThreadRcu;
+use rcu_lite::{Callbacks, QsbrRcu, Rcu, RcuCell, Timeout};
 use std::any::Any;
 use std::cell::RefCell;
 use std::sync::{Arc, mpsc};
@@ -173,7 +175,9 @@ fn keep<F: Case>(rcu: &F, library_first: bool) {
                 drop(flavor.read());
             }
             // The cell and the flavour, alive for as long as the guard.
-            let flavor: &'static F = Box::leak(Box::new(flavor));
+            let leaked = Box::into_raw(Box::new(flavor));
+            // SAFETY: freed by `Kept`, behind the guard.
+            let flavor: &'static F = unsafe { &*leaked };
             let guard = flavor.read();
             let seen: *const common::Counted = cell.load(&guard);
             entered.send(()).expect("the test");
@@ -181,7 +185,7 @@ fn keep<F: Case>(rcu: &F, library_first: bool) {
             struct Kept<F: Case> {
                 guard: Option<F::Guard<'static>>,
                 seen: *const common::Counted,
-                flavor: *const F,
+                flavor: *mut F,
                 ending: mpsc::Sender<()>,
                 gone: mpsc::Receiver<()>,
             }
@@ -200,14 +204,14 @@ fn keep<F: Case>(rcu: &F, library_first: bool) {
                     drop(self.guard.take());
                     drop(flavor.read());
                     // SAFETY: from a box; its last borrower is gone.
-                    drop(unsafe { Box::from_raw(self.flavor.cast_mut()) });
+                    drop(unsafe { Box::from_raw(self.flavor) });
                 }
             }
             KEPT.with_borrow_mut(|kept| {
                 kept.push(Box::new(Kept {
                     guard: Some(guard),
                     seen,
-                    flavor: &raw const *flavor,
+                    flavor: leaked,
                     ending,
                     gone,
                 }));

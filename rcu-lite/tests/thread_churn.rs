@@ -6,8 +6,8 @@
 
 use rcu_lite::{Callbacks, Flavor, QsbrRcu, Rcu, RcuCell, ThreadRcu};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 static LIVE: AtomicIsize = AtomicIsize::new(0);
@@ -31,6 +31,9 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// One test at a time: the count is the process's.
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn threads<F: Flavor + Clone>(flavor: &F, waves: usize) {
     let cell = Arc::new(RcuCell::new_in(0u64, flavor.clone()));
@@ -58,8 +61,10 @@ fn report_5_thousands_of_short_threads() {
     fn check<F: Flavor + Clone>(name: &str, flavor: F) {
         let waves = if cfg!(miri) { 8 } else { 1500 };
         flavor.set_callbacks(Callbacks::Manual);
-        // Whatever is allocated once.
-        threads(&flavor, waves / 4);
+        // Whatever is allocated once: a block for each of the shards that the
+        // threads are spread over, and for those that are being run.
+        threads(&flavor, 60);
+        threads(&flavor, 60);
         let before = LIVE.load(Ordering::Relaxed);
         threads(&flavor, waves);
         let grown = LIVE.load(Ordering::Relaxed) - before;
@@ -67,6 +72,7 @@ fn report_5_thousands_of_short_threads() {
         assert!(grown < 192 * 1024, "{name}: {grown} bytes");
         assert_eq!(flavor.stats().pending, 0, "{name}");
     }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     check("thread", ThreadRcu);
     check("qsbr", QsbrRcu);
     check("global", Rcu::global());
@@ -96,6 +102,7 @@ fn report_5_records_of_late_sections() {
             thread.join().expect("a short life");
         }
     };
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let count = if cfg!(miri) { 5 } else { 1000 };
     wave(count / 4);
     let before = LIVE.load(Ordering::Relaxed);

@@ -2,7 +2,6 @@
 
 use crate::counting;
 use rcu_lite::{Flavor, Rcu, RcuCell, Timeout};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -217,8 +216,8 @@ fn without_alarm<R>(f: impl FnOnce() -> R) -> R {
 /// A domain of this process that is never dropped.
 #[must_use]
 pub fn own_domain() -> &'static Rcu {
-    static OWN: OnceLock<Rcu> = OnceLock::new();
-    OWN.get_or_init(Rcu::new)
+    static OWN: Rcu = Rcu::new();
+    &OWN
 }
 
 /// A signal every `micros`, 0 for none.

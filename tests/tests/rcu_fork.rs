@@ -175,7 +175,8 @@ fn report_47_a_handle_across_the_fork() {
 fn report_47_rcu_with_threads_inside() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for in_progress in [false, true] {
-        let rcu: &'static Rcu = Box::leak(Box::new(Rcu::with_callbacks(Callbacks::Manual)));
+        static RCU: [Rcu; 2] = [const { Rcu::with_callbacks(Callbacks::Manual) }; 2];
+        let rcu = &RCU[usize::from(in_progress)];
         let dropped = Arc::new(AtomicUsize::new(0));
         let cell = RcuCell::new_in(Value::new(1, &dropped), rcu);
         let (held, done) = (Barrier::new(4), AtomicBool::new(false));
@@ -227,7 +228,8 @@ fn report_47_rcu_with_threads_inside() {
 /// child, without being told.
 #[test]
 fn report_47_rcu_with_a_guard_of_the_forking_thread() {
-    let rcu: &'static Rcu = Box::leak(Box::new(Rcu::new()));
+    static RCU: Rcu = Rcu::new();
+    let rcu = &RCU;
     let guard = rcu.read();
     let outcome = in_child(|| {
         assert_eq!(rcu.synchronize_timeout(SHORT), Err(Timeout::ReadersRemain));
@@ -294,8 +296,8 @@ fn forks_while_others_work<F: Flavor + Clone>(flavor: &F, forks: usize) {
 
 #[test]
 fn report_47_forks_while_others_use_rcu() {
-    let rcu: &'static Rcu = Box::leak(Box::new(Rcu::new()));
-    forks_while_others_work(&rcu, 40);
+    static RCU: Rcu = Rcu::new();
+    forks_while_others_work(&&RCU, 40);
 }
 
 #[test]

@@ -103,7 +103,11 @@ static REPLACE: Model<S> = Model {
     name: "cell replace, replace and barrier",
     rung: Rung::Membarrier,
     plans: &[CPU0, CPU0],
-    setup,
+    setup: || {
+        let s = setup();
+        s.rcu.close();
+        s
+    },
     roles: &[
         |s| s.cell.replace(s.fresh(1)),
         |s| {

@@ -1,13 +1,14 @@
 //! L10a: readers of the per-CPU flavour against a grace period.
 //!
 //! Proves: what a reader reaches in its section is neither freed nor written
-//! before it leaves. On the rseq rung for readers counted in their CPU's line
-//! (same CPU and other CPU than the writer, interrupted first, leaving on
-//! another CPU than they entered on, always interrupted and so counted in a
-//! shared line, the CPU's first use); on the membarrier and fence rungs for
-//! readers counted in a shared line, with the second look and the count in
-//! both phases. With one grace period and with two that bring the number of
-//! the phase back; with a guard that another thread drops; with two readers.
+//! before it leaves. On the rseq rung for readers with their CPU's slot (also
+//! one that changes hands, and the CPU's first use), for readers that count in
+//! the line because the slot is taken or a section was interrupted (also
+//! leaving on another CPU than they entered on), and for readers that are
+//! always interrupted and so count in a shared line. On the membarrier and
+//! fence rungs for those alone, with the second look and the count in both
+//! phases. With one grace period and with two that bring the number of the
+//! phase back; with a guard that another thread drops.
 //!
 //! Cannot show: that the assembly and the system call keep what `sim` says of
 //! them; counters that wrap (tests on the real build); that a grace period ends
@@ -17,8 +18,13 @@
 use super::*;
 use core::cell::Cell;
 use percpu::sim::harness::Model;
-use percpu::sim::{CPU0, CPU1, CUT, MOVED, WANDERS};
+use percpu::sim::{CPU0, CPU1, CUT, MOVED, Step, WANDERS};
 use percpu::sync::atomic::AtomicUsize;
+
+/// The slot's section is interrupted; counts on one CPU, leaves on the other.
+const COUNTS_AND_WANDERS: Plan = &[Step::cut(1), Step::on(0), Step::on(1)];
+/// The same the other way round: a barrier walks the CPUs in their order.
+const COUNTS_AND_RETURNS: Plan = &[Step::cut(0), Step::on(1), Step::on(0)];
 
 struct S {
     /// In a box: sections that begin in setup point into them.
@@ -108,6 +114,8 @@ fn one_grace_period() {
             &[CPU1, CPU0],
             &[MOVED, CPU0],
             &[WANDERS, CPU0],
+            &[COUNTS_AND_WANDERS, CPU0],
+            &[COUNTS_AND_RETURNS, CPU0],
             &[CUT, CPU0],
         ],
     );
@@ -124,7 +132,10 @@ static TWICE: Model<S> = Model {
 
 #[test]
 fn the_phase_comes_back() {
-    on_all_rungs(&TWICE, &[&[CPU0, CPU0], &[WANDERS, CPU0], &[CUT, CPU0]]);
+    on_all_rungs(
+        &TWICE,
+        &[&[CPU0, CPU0], &[WANDERS, CPU0], &[COUNTS_AND_WANDERS, CPU0]],
+    );
 }
 
 static FIRST_USE: Model<S> = Model {
@@ -215,7 +226,7 @@ static HANDED_OVER: Model<S> = Model {
 
 #[test]
 fn another_thread_leaves() {
-    on_all_rungs(&HANDED_OVER, &[&[CPU0, CPU1, CPU0], &[CPU1, CPU0, CPU0]]);
+    on_all_rungs(&HANDED_OVER, &[&[CPU0, CPU1, CPU0]]);
 }
 
 /// Comes and goes, and must not stand for the one that stays inside.

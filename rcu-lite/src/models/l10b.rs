@@ -307,6 +307,37 @@ static ABANDONED: Model<Threads> = Model {
     after: Threads::all_have_left,
 };
 
+/// The guard that outlives its thread is inside from the start.
+fn left_inside() -> Threads {
+    let s = registered();
+    enter(&s, at(&s.mine));
+    s.records.0.abandon(at(&s.mine));
+    s
+}
+
+/// The look may find the next owner's section in the record.
+static LEFT_INSIDE: Model<Threads> = Model {
+    name: "l10b a guard goes, another thread begins, poll",
+    rung: Rung::Membarrier,
+    plans: &[CPU0, CPU0, CPU0],
+    setup: left_inside,
+    roles: &[
+        |s| {
+            s.source.read();
+            at(&s.mine).leave();
+        },
+        |s| {
+            s.other.set(s.records.0.take_ptr());
+            enter(s, at(&s.other));
+        },
+        Threads::poller,
+    ],
+    after: |s| {
+        at(&s.other).leave();
+        s.all_have_left();
+    },
+};
+
 /// Takes the record and leaves it to a guard that stays.
 fn abandons_again(s: &Threads) {
     s.mine.set(s.records.0.take_ptr());
@@ -332,6 +363,7 @@ static ABANDONED_AGAIN: Model<Threads> = Model {
 fn a_record_is_left_to_a_guard() {
     ABANDONED.check();
     ABANDONED_AGAIN.check();
+    LEFT_INSIDE.search(3);
 }
 
 static TWO_TAKE: Model<Threads> = Model {

@@ -128,6 +128,33 @@ static LED: Model<S> = Model {
     after: all_have_left,
 };
 
+/// The leader asked for its grace period before, and has not begun it.
+fn asked_for() -> S {
+    let s = setup();
+    s.cookie.set(s.grace.snap());
+    s
+}
+
+/// Waits for another one's grace period, by looking once.
+fn asks_and_looks(s: &S) {
+    let old = s.source.unlink(1);
+    let target = s.grace.snap();
+    if s.grace.reached(target) {
+        old.free();
+    }
+}
+
+static LEADS: Model<S> = Model {
+    name: "l10c reader, ask and look, lead",
+    rung: Rung::Membarrier,
+    plans: &[CPU0, CPU0, CPU0],
+    setup: asked_for,
+    roles: &[reader, asks_and_looks, |s| {
+        s.grace.advance(&s.records, s.cookie.get());
+    }],
+    after: all_have_left,
+};
+
 /// One that is in progress already does not count.
 static JOINED: Model<S> = Model {
     name: "l10c in progress: reader, synchronize",
@@ -159,6 +186,7 @@ static TWO: Model<S> = Model {
 #[test]
 fn another_one_leads() {
     JOINED.check_portable();
+    LEADS.search(3);
     LED.search(2);
     JOINED_LED.search(2);
 }

@@ -116,9 +116,25 @@ static CALL_PASS: Model<S> = Model {
     after: |s| s.all_have_run(&[&s.source.nodes[0], &s.blank[0]]),
 };
 
+/// The same where the pass's grace period needs no barrier, which would order
+/// more than the queue does.
+static CALL_PASS_CLOSED: Model<S> = Model {
+    name: "l11 call, pass without barrier",
+    rung: Rung::Membarrier,
+    plans: &[CPU0, CPU0],
+    setup: || {
+        let s = one_waits();
+        s.core.grace().close();
+        s
+    },
+    roles: &[|s| s.use_and_call(0), S::pass],
+    after: |s| s.all_have_run(&[&s.source.nodes[0], &s.blank[0]]),
+};
+
 #[test]
 fn calls_and_passes() {
     CALL_CALL.check();
+    CALL_PASS_CLOSED.check();
     CALL_PASS.check();
 }
 
@@ -254,14 +270,39 @@ static HALF_WAY: Model<S> = Model {
         },
         |s| {
             pass(&*s.core, Running::Inline);
+            pass(&*s.core, Running::Inline);
         },
     ],
     after: |s| s.all_have_run(&[&s.source.nodes[0], &s.blank[0]]),
 };
 
+/// A reader is inside, and a callback waits for it.
+fn one_inside() -> S {
+    let s = manual();
+    s.kept.set(Some(enter(s.core.counters())));
+    call(&*s.core, s.source.unlink(1).to_free());
+    s
+}
+
+static LEFT_TWICE: Model<S> = Model {
+    name: "l11 barrier, two passes that do not wait and leave",
+    rung: Rung::Membarrier,
+    plans: &[CPU0, CPU0],
+    setup: one_inside,
+    roles: &[barrier_for_first, |s| {
+        pass(&*s.core, Running::Inline);
+        pass(&*s.core, Running::Inline);
+        s.core
+            .counters()
+            .leave(s.kept.take().expect("entered in setup"));
+    }],
+    after: |s| s.all_have_run(&[&s.source.nodes[0]]),
+};
+
 #[test]
 fn a_pass_is_left_half_way() {
     HALF_WAY.check();
+    LEFT_TWICE.check();
 }
 
 /// The queuing thread passes at once.
@@ -304,9 +345,29 @@ static HANDED_ON: Model<S> = Model {
     after: |s| s.all_have_run(&[&s.source.nodes[0]]),
 };
 
+/// A grace period of somebody else is over before the unlinking.
+static TOO_EARLY: Model<S> = Model {
+    name: "l11 reader, grace period and unlink and call, pass",
+    rung: Rung::Membarrier,
+    plans: &[CPU0, CPU0, CPU0],
+    setup: manual,
+    roles: &[
+        S::read,
+        |s| {
+            poll(s.core.grace(), &*s.core);
+            s.unlink_and_call();
+        },
+        |s| {
+            pass(&*s.core, Running::Inline);
+        },
+    ],
+    after: |s| s.all_have_run(&[&s.source.nodes[0]]),
+};
+
 #[test]
 fn the_unlinking_goes_with_the_callback() {
     HANDED_ON.search(3);
+    TOO_EARLY.search(3);
 }
 
 // The worker.
@@ -348,6 +409,20 @@ static LEAVES: Model<S> = Model {
     after: nothing_is_lost,
 };
 
+/// Nobody queues: it has left.
+static LEAVES_ALONE: Model<S> = Model {
+    name: "l11 worker leaves",
+    rung: Rung::Membarrier,
+    plans: &[CPU0],
+    setup: attended,
+    roles: &[leaves],
+    after: |s| {
+        // Relaxed: all threads have been joined.
+        let announced = s.core.queue().worker.load(Ordering::Relaxed) != 0;
+        assert!(!announced && !s.stays.get());
+    },
+};
+
 /// Two queue, so that one of them finds the shard locked by the other.
 static LEAVES_TWO: Model<S> = Model {
     name: "l11 worker leaves, call, call",
@@ -366,8 +441,36 @@ static LEAVES_TWO: Model<S> = Model {
 
 #[test]
 fn a_worker_leaves() {
+    LEAVES_ALONE.check();
     LEAVES.check();
     LEAVES_TWO.search(2);
+}
+
+/// It comes back for a callback that waits, and moves what is in the inbox to
+/// the shard, while another thread takes both.
+static COMES_BACK: Model<S> = Model {
+    name: "l11 worker comes back, call and barrier",
+    rung: Rung::Membarrier,
+    plans: &[CPU0, CPU0],
+    setup: || {
+        let s = attended();
+        s.use_and_call(1);
+        s
+    },
+    roles: &[
+        |s| s.stays.set(!leave_unless_needed(&*s.core)),
+        |s| {
+            s.use_and_call(0);
+            s.barrier();
+            assert!(s.blank[0].is_freed(), "too early");
+        },
+    ],
+    after: |s| s.all_have_run(&[&s.source.nodes[0], &s.blank[0], &s.blank[1]]),
+};
+
+#[test]
+fn a_worker_comes_back() {
+    COMES_BACK.check();
 }
 
 /// It leaves because the mode is another one, which changes back.

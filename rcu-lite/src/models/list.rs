@@ -109,6 +109,31 @@ static REPLACE: Model<S> = Model {
     after: |s| s.has(&[2]),
 };
 
+/// Walks from the first element to the second, which stays.
+fn walks_on(s: &S) {
+    let guard = s.rcu.read();
+    let last = s.list.iter(&guard).last().expect("never empty");
+    assert_eq!(last.0.read(), 2, "the walk ends where a node was taken out");
+}
+
+static TAKEN_OUT: Model<S> = Model {
+    name: "list walk, take out the first",
+    rung: Rung::Membarrier,
+    plans: &[CPU0, CPU0],
+    setup: || {
+        let s = one();
+        s.list.push_back(s.fresh(1));
+        s
+    },
+    roles: &[walks_on, S::remove_first],
+    after: |s| s.has(&[2]),
+};
+
+#[test]
+fn a_walk_goes_on() {
+    TAKEN_OUT.check();
+}
+
 #[test]
 fn a_walk_sees_nodes_whole() {
     for model in [&FRONT, &BACK, &UNCOVER, &REPLACE] {

@@ -74,8 +74,8 @@ mod linux {
         let report = rcu_smoke::run(2, 300);
         assert_eq!(report.barriers_lost, 0);
         install(&BARRIER_CALLS[..1], Answer::Errno(libc::EPERM)).expect("filter");
-        let own: &'static Rcu = Box::leak(Box::new(Rcu::with_callbacks(Callbacks::Manual)));
-        let refused = lost(&own, true)
+        static OWN: Rcu = Rcu::new();
+        let refused = lost(&&OWN, true)
             + lost(&rcu_signals::own_domain(), false)
             + lost(&Rcu::global(), false)
             + lost(&ThreadRcu, false);
@@ -159,8 +159,8 @@ mod linux {
     /// One thread is refused the barrier, the others are not: what it could
     /// not finish is finished by another.
     fn recover() {
-        let own: &'static Rcu = Box::leak(Box::new(Rcu::with_callbacks(Callbacks::Manual)));
-        recovers(&own);
+        static OWN: Rcu = Rcu::new();
+        recovers(&&OWN);
         recovers(&ThreadRcu);
         println!("SUMMARY recover {} result=ok", describe());
     }
@@ -204,8 +204,8 @@ mod linux {
         drop(Rcu::global().read());
         deaf();
         assert!(thread::Builder::new().spawn(|| ()).is_err(), "the filter");
-        let own: &'static Rcu = Box::leak(Box::new(Rcu::new()));
-        without_threads(&own);
+        static OWN: Rcu = Rcu::new();
+        without_threads(&&OWN);
         without_threads(&ThreadRcu);
         without_threads(&QsbrRcu);
         println!("SUMMARY threadless {} result=ok", describe());
