@@ -174,7 +174,7 @@ weaken("section: claim commit Relaxed", F, "        word.store(value, Ordering::
 weaken("section: load_and_add source Relaxed", F, "let word = src.load(Ordering::Acquire);",
        ACQ, RLX, "percpu:sections")
 weaken("section: count's test of a word Relaxed", F, "let now = word.load(Ordering::Acquire);\n    if now == INACTIVE",
-       ACQ, RLX, "rcu-lite:l10a::the_first_use", "a count in a line that another thread opened is not covered by the announcement")
+       ACQ, RLX, "rcu-lite:l10a::a_line", "a count in a line that another thread opened is not covered by the announcement")
 weaken("section: load_and_add commit Relaxed", F, "word.store(now.wrapping_add(1), Ordering::Release);",
        REL, RLX, "percpu:sections")
 weaken("section: check_and_add flag Relaxed", F,

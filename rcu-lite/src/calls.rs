@@ -74,6 +74,15 @@ impl Calls {
         }
     }
 
+    /// Gives back the spare blocks.
+    #[cfg(not(loom))]
+    pub(crate) fn trim(&mut self) {
+        self.spare = Vec::new();
+        if self.is_empty() {
+            self.open = Vec::new();
+        }
+    }
+
     /// Takes everything out, oldest first, a block at a time.
     pub(crate) fn run(&mut self, mut run: impl FnMut(Drain<'_, Deferred>)) {
         for mut block in self.full.drain(..) {

@@ -75,12 +75,12 @@ impl Deferred {
 /// A boxed value that readers may still look at. Not a `Box` before its grace
 /// period is over: that would claim to be the only way to the value, already
 /// by being moved.
-pub(crate) struct Unlinked<T>(*mut T);
+pub(crate) struct Unlinked<T: ?Sized>(*mut T);
 
 // SAFETY: stands for the box.
-unsafe impl<T: Send> Send for Unlinked<T> {}
+unsafe impl<T: ?Sized + Send> Send for Unlinked<T> {}
 
-impl<T> Unlinked<T> {
+impl<T: ?Sized> Unlinked<T> {
     /// # Safety
     ///
     /// `value` came out of a box, nobody else frees it, and [`free`](Self::free)

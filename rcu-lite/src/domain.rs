@@ -7,7 +7,13 @@
 use crate::counters::Counters;
 use crate::grace::{Grace, Readers};
 use crate::queue::{Callbacks, Domain, Queue};
+#[cfg(not(loom))]
+use core::ptr::NonNull;
 use percpu::barrier::BarrierLost;
+#[cfg(not(loom))]
+use percpu::sync::atomic::{AtomicPtr, Ordering};
+#[cfg(not(loom))]
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::Arc;
 
 /// What readers touch. All zeroes at first.
@@ -17,14 +23,58 @@ use std::sync::Arc;
 pub(crate) struct Head {
     pub(crate) counters: Counters,
     /// The rest; null in the head that stands for "not yet made".
-    pub(crate) core: percpu::sync::atomic::AtomicPtr<Core>,
+    pub(crate) core: AtomicPtr<Core>,
+    /// What the allocator gave for it.
+    pub(crate) base: AtomicPtr<u8>,
+}
+
+#[cfg(not(loom))]
+impl Head {
+    /// Memory for a head, and room to align it in. (The allocator hands out
+    /// zeroes without touching them only at the alignment of its own.)
+    const LAYOUT: Layout = match Layout::from_size_align(
+        size_of::<Head>() + align_of::<Head>(),
+        align_of::<usize>(),
+    ) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a head is no larger than memory"),
+    };
+
+    /// A head of zeroes, which are valid: atomic words and a null pointer. Its
+    /// pages become memory when they are used.
+    fn zeroed() -> NonNull<Head> {
+        // SAFETY: the layout is not empty.
+        let base = unsafe { alloc_zeroed(Self::LAYOUT) };
+        let Some(base) = NonNull::new(base) else {
+            handle_alloc_error(Self::LAYOUT);
+        };
+        let gap = base.align_offset(align_of::<Head>());
+        // SAFETY: less than the alignment, for which there is room.
+        let head = unsafe { base.add(gap) }.cast::<Head>();
+        // SAFETY: just made. (Relaxed: nobody else has it.)
+        unsafe { head.as_ref() }
+            .base
+            .store(base.as_ptr(), Ordering::Relaxed);
+        head
+    }
+
+    /// # Safety
+    ///
+    /// `head` was made by [`zeroed`](Self::zeroed), and nobody uses it.
+    unsafe fn free(head: NonNull<Head>) {
+        // SAFETY: the caller's; nothing in a head needs dropping.
+        unsafe {
+            let base = head.as_ref().base.load(Ordering::Relaxed);
+            dealloc(base, Self::LAYOUT);
+        }
+    }
 }
 
 /// The domain.
 #[derive(Debug)]
 pub(crate) struct Core {
     #[cfg(not(loom))]
-    head: core::ptr::NonNull<Head>,
+    head: NonNull<Head>,
     #[cfg(loom)]
     counters: Counters,
     grace: Grace,
@@ -43,10 +93,7 @@ impl Core {
     /// space, of which a page is used for each 32 CPUs that run readers.
     #[cfg(not(loom))]
     pub(crate) fn new(callbacks: Callbacks) -> Arc<Core> {
-        // SAFETY: zeroes are a valid `Head`: atomic words and a null pointer.
-        let head = Box::into_raw(unsafe { Box::<Head>::new_zeroed().assume_init() });
-        // SAFETY: a box is not null.
-        let head = unsafe { core::ptr::NonNull::new_unchecked(head) };
+        let head = Head::zeroed();
         // SAFETY: just made, and nobody else has it.
         unsafe { head.as_ref() }.counters.prepare();
         let core = Arc::new(Core {
@@ -57,10 +104,9 @@ impl Core {
         // The queue's shards begin for a worker.
         core.queue.set_due(|queue, _| queue.callbacks().due());
         // Relaxed: published together with the head.
-        core.head().core.store(
-            Arc::as_ptr(&core).cast_mut(),
-            percpu::sync::atomic::Ordering::Relaxed,
-        );
+        core.head()
+            .core
+            .store(Arc::as_ptr(&core).cast_mut(), Ordering::Relaxed);
         core
     }
 
@@ -90,9 +136,9 @@ impl Core {
 #[cfg(not(loom))]
 impl Drop for Core {
     fn drop(&mut self) {
-        // SAFETY: came out of a box; the last handle and the worker are gone,
-        // and readers borrow the handle.
-        drop(unsafe { Box::from_raw(self.head.as_ptr()) });
+        // SAFETY: made by `zeroed`; the last handle and the worker are gone, and
+        // readers borrow the handle.
+        unsafe { Head::free(self.head) };
     }
 }
 
@@ -118,7 +164,10 @@ impl Domain for Core {
         // The pointer that the `Arc` gave, which may reach its counts: one made
         // from `self` may not.
         // Relaxed: stored before the domain was published.
-        let core = self.head().core.load(percpu::sync::atomic::Ordering::Relaxed);
+        let core = self
+            .head()
+            .core
+            .load(percpu::sync::atomic::Ordering::Relaxed);
         // SAFETY: every `Core` lives in an `Arc`, which `self` keeps alive, and
         // its head holds that very pointer.
         unsafe {

@@ -62,6 +62,19 @@ pub trait Flavor: sealed::Sealed + Send + Sync + 'static {
     /// Drops `value` after a grace period.
     fn defer_drop<T: ?Sized + Send + 'static>(&self, value: Box<T>);
 
+    /// Frees the box that `value` came out of after a grace period.
+    ///
+    /// # Safety
+    ///
+    /// * `value` came out of a [`Box`], and nobody else frees it.
+    /// * Readers that begin from now on cannot reach it, and others use it
+    ///   inside sections of this domain only, by shared references.
+    unsafe fn defer_free<T: ?Sized + Send + 'static>(&self, value: *mut T) {
+        // SAFETY: the caller's.
+        let value = unsafe { crate::deferred::Unlinked::new(value) };
+        self.call(move || value.free());
+    }
+
     /// Waits until every callback that was queued before has run.
     fn barrier(&self);
 
@@ -152,7 +165,9 @@ macro_rules! surface {
             ///
             /// # Progress
             ///
-            /// Lock-free but for the allocator, and never waits for readers:
+            /// Lock-free but for the allocator (with
+            /// [`Callbacks::Inline`]($crate::Callbacks::Inline), what it runs
+            /// comes on top), and never waits for readers:
             /// may be called inside a read-side section. A closure of up to
             /// three words is queued without an allocation of its own. The
             /// first one may start a thread. What waits is not bounded: one
@@ -164,9 +179,31 @@ macro_rules! surface {
 
             /// Drops `value` after a grace period. As
             /// [`call`](Self::call), without an allocation.
+            ///
+            /// For what was unlinked from a structure while readers may still
+            /// look at it, [`defer_free`](Self::defer_free) says it better: a
+            /// `Box` claims that nobody else has its value. (Miri's default
+            /// model calls that an error; nothing else does today.)
             #[inline]
             pub fn defer_drop<T: ?Sized + Send + 'static>(&self, value: Box<T>) {
                 self.call(move || drop(value));
+            }
+
+            /// Frees the box that `value` came out of after a grace period.
+            /// As [`defer_drop`](Self::defer_drop), while readers that began
+            /// before may still look at the value.
+            ///
+            /// # Safety
+            ///
+            /// * `value` came out of a [`Box`] ([`Box::into_raw`]), and nobody
+            ///   else frees it.
+            /// * Readers that begin from now on cannot reach it, and others use
+            ///   it inside sections of this domain only, by shared references.
+            #[inline]
+            pub unsafe fn defer_free<T: ?Sized + Send + 'static>(&self, value: *mut T) {
+                // SAFETY: the caller's.
+                let value = unsafe { $crate::deferred::Unlinked::new(value) };
+                self.call(move || value.free());
             }
 
             /// Waits until every callback that was queued before has run. Runs

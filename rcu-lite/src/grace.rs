@@ -52,7 +52,8 @@ use std::time::Instant;
 pub(crate) trait Readers {
     /// From here on, readers that begin can be told from readers that were
     /// inside before. Called by one thread at a time, and never twice without
-    /// [`drained`](Self::drained) having said yes in between.
+    /// [`drained`](Self::drained) having said yes in between (but once in a
+    /// forked child, whose grace period in progress then takes two turns).
     fn turn(&self);
 
     /// The reclaimer's barrier against the flavour's readers.

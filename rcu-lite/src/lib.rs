@@ -27,7 +27,7 @@
 //! Rcu::global().barrier();                   // "old" has been dropped
 //! ```
 //!
-//! For structures of your own: unlink, then [`defer_drop`](Rcu::defer_drop) or
+//! For structures of your own: unlink, then [`defer_free`](Rcu::defer_free) or
 //! [`call`](Rcu::call); or [`synchronize`](Rcu::synchronize) and free; or
 //! [`start_poll`](Rcu::start_poll) and free when [`poll`](Rcu::poll) says so.
 //!
@@ -45,8 +45,8 @@
 //!
 //! // A writer.
 //! let old = shared.swap(Box::into_raw(Box::new(2)), Ordering::AcqRel);
-//! // SAFETY: unlinked by this thread alone, from a box.
-//! rcu.defer_drop(unsafe { Box::from_raw(old) });
+//! // SAFETY: unlinked by this thread alone, and from a box.
+//! unsafe { rcu.defer_free(old) };
 //! # // SAFETY: nobody else is left.
 //! # drop(unsafe { Box::from_raw(shared.into_inner()) });
 //! # rcu.barrier();

@@ -15,17 +15,13 @@
 //! writers stored through the lock.
 
 use crate::deferred::Unlinked;
+use crate::lock::{Lock, Locked};
 use crate::{Flavor, Rcu};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr;
 use percpu::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::PoisonError;
-#[cfg(not(loom))]
-use std::sync::{Mutex, MutexGuard};
-
-#[cfg(loom)]
-use loom::sync::{Mutex, MutexGuard};
+use percpu::wait::Backoff;
 
 struct Node<T> {
     value: T,
@@ -72,7 +68,7 @@ pub struct RcuList<T, F: Flavor = &'static Rcu> {
     head: AtomicPtr<Node<T>>,
     len: AtomicUsize,
     flavor: F,
-    writers: Mutex<()>,
+    writers: Lock,
     _owns: PhantomData<Box<Node<T>>>,
 }
 
@@ -98,7 +94,7 @@ impl<T, F: Flavor> RcuList<T, F> {
             head: AtomicPtr::new(ptr::null_mut()),
             len: AtomicUsize::new(0),
             flavor,
-            writers: Mutex::new(()),
+            writers: Lock::new(),
             _owns: PhantomData,
         }
     }
@@ -143,9 +139,33 @@ impl<T, F: Flavor> RcuList<T, F> {
         self.len() == 0
     }
 
-    /// A writer that panicked (in a predicate, say) left the list whole.
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The writers' lock, waited for. A writer that panicked (in a predicate,
+    /// say) left the list whole, and so did one that vanished in a fork.
+    fn lock(&self) -> Locked<'_> {
+        let mut backoff = Backoff::new();
+        loop {
+            if let Some(writer) = self.writers.try_lock() {
+                if writer.orphaned {
+                    // The one that vanished may not have counted.
+                    self.recount();
+                }
+                return writer;
+            }
+            backoff.snooze();
+        }
+    }
+
+    #[cold]
+    fn recount(&self) {
+        let mut len = 0;
+        // Relaxed (all): ordered by the writers' lock, which the caller has.
+        let mut at = self.head.load(Ordering::Relaxed);
+        // SAFETY: nodes of the list; only a writer retires them.
+        while let Some(node) = unsafe { at.as_ref() } {
+            len += 1;
+            at = node.next.load(Ordering::Relaxed);
+        }
+        self.len.store(len, Ordering::Relaxed);
     }
 
     fn insert(&self, at: &AtomicPtr<Node<T>>, value: T) {
@@ -191,23 +211,23 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuList<T, F> {
     /// list. If it panics, the elements that it had chosen are out and the rest
     /// is in.
     pub fn remove_if(&self, mut pred: impl FnMut(&T) -> bool) -> usize {
+        let mut removed = Removed::new(self);
         let _writer = self.lock();
         let mut at = &self.head;
-        let mut removed = 0;
         loop {
             at = self.find_from(at, &mut pred);
-            if !self.unlink(at) {
-                return removed;
+            if !self.unlink(at, &mut removed) {
+                return removed.nodes.len();
             }
-            removed += 1;
         }
     }
 
     /// Takes out the first element for which `pred` says yes. Whether there was
     /// one. `pred` as in [`remove_if`](Self::remove_if).
     pub fn remove_first(&self, pred: impl FnMut(&T) -> bool) -> bool {
+        let mut removed = Removed::new(self);
         let _writer = self.lock();
-        self.unlink(self.find(pred))
+        self.unlink(self.find(pred), &mut removed)
     }
 
     /// Puts what `f` makes of it in the place of the first element for which it
@@ -215,6 +235,7 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuList<T, F> {
     ///
     /// `f` is called with the writers' lock held: it must not change this list.
     pub fn replace_first(&self, mut f: impl FnMut(&T) -> Option<T>) -> bool {
+        let mut removed = Removed::new(self);
         let _writer = self.lock();
         let mut new = None;
         let at = self.find(|value| {
@@ -232,8 +253,7 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuList<T, F> {
         }));
         // Release: "Link".
         at.store(node, Ordering::Release);
-        // SAFETY: out of the list, by the one writer.
-        unsafe { self.retire(old) };
+        removed.nodes.push(old);
         true
     }
 
@@ -265,7 +285,7 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuList<T, F> {
     }
 
     /// Takes out the node that `at` points to. `false` if there is none.
-    fn unlink(&self, at: &AtomicPtr<Node<T>>) -> bool {
+    fn unlink(&self, at: &AtomicPtr<Node<T>>, removed: &mut Removed<'_, T, F>) -> bool {
         // Relaxed (all loads): ordered by the writers' lock.
         let node = at.load(Ordering::Relaxed);
         if node.is_null() {
@@ -278,19 +298,40 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuList<T, F> {
         at.store(next, Ordering::Release);
         self.len
             .store(self.len.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
-        // SAFETY: out of the list, by the one writer.
-        unsafe { self.retire(node) };
+        removed.nodes.push(node);
         true
     }
+}
 
-    /// # Safety
-    ///
-    /// `node` was taken out of the list, and is retired once.
-    unsafe fn retire(&self, node: *mut Node<T>) {
-        // SAFETY: from a box; readers use it by references only, and not after
-        // the grace period. Its `next` is a bare pointer: nothing follows it.
-        let node = unsafe { Unlinked::new(node) };
-        self.flavor.call(move || node.free());
+/// Nodes that a writer took out. Retired when dropped, which is after the
+/// writers' lock was given back: retiring may run callbacks
+/// ([`Callbacks::Inline`](crate::Callbacks::Inline)), and those may be writers
+/// of this list.
+struct Removed<'l, T: Send + Sync + 'static, F: Flavor> {
+    list: &'l RcuList<T, F>,
+    nodes: Vec<*mut Node<T>>,
+}
+
+impl<'l, T: Send + Sync + 'static, F: Flavor> Removed<'l, T, F> {
+    /// To be made before the lock is taken.
+    fn new(list: &'l RcuList<T, F>) -> Self {
+        Self {
+            list,
+            nodes: Vec::new(),
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static, F: Flavor> Drop for Removed<'_, T, F> {
+    fn drop(&mut self) {
+        for node in self.nodes.drain(..) {
+            // SAFETY: from a box, and out of the list, by the one writer, which
+            // retires it once. Readers use it by references only, and not after
+            // the grace period. Its `next` is a bare pointer: nothing follows
+            // it.
+            let node = unsafe { Unlinked::new(node) };
+            self.list.flavor.call(move || node.free());
+        }
     }
 }
 
@@ -357,6 +398,8 @@ impl<'g, T> Iterator for Iter<'g, T> {
         Some(&node.value)
     }
 }
+
+impl<T> core::iter::FusedIterator for Iter<'_, T> {}
 
 impl<T> Clone for Iter<'_, T> {
     fn clone(&self) -> Self {

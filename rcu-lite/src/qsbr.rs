@@ -109,6 +109,10 @@ mod public {
 
     thread_local! {
         static RECORD: Cell<*const Record> = const { Cell::new(ptr::null()) };
+        /// The record that the thread was online with when its destructor ran.
+        static LEFT: Cell<*const Record> = const { Cell::new(ptr::null()) };
+        /// Handles and guards made during teardown.
+        static LATE: Cell<usize> = const { Cell::new(0) };
         /// Its destructor gives the record back.
         static EXIT: Exit = const { Exit };
     }
@@ -130,34 +134,31 @@ mod public {
         }
     }
 
-    /// The thread's record, online for one reason more. And whether the thread
-    /// is being torn down, so that the record must be given back by hand.
+    /// The thread's record, online for one reason more; in a thread that is
+    /// being torn down one for this reason alone, and `true`.
     fn go_online() -> (&'static Record, bool) {
         // SAFETY: records of a static live for ever.
-        let record = match unsafe { RECORD.get().as_ref() } {
-            Some(record) => record,
-            None => {
-                forget_others_after_fork();
-                let record = CORE.records.0.take();
-                RECORD.set(record);
-                record
-            }
-        };
+        if let Some(record) = unsafe { RECORD.get().as_ref() } {
+            enter(&CORE.records.0, record);
+            return (record, false);
+        }
+        forget_others_after_fork();
+        let record = CORE.records.0.take();
         let late = EXIT.try_with(|_| ()).is_err();
         enter(&CORE.records.0, record);
+        if late {
+            LATE.set(LATE.get() + 1);
+            CORE.records.0.abandon(record);
+        } else {
+            RECORD.set(record);
+        }
         (record, late)
     }
 
     fn go_offline(record: &'static Record, late: bool) {
         leave(record);
-        // After the end of the thread's own hold on it?
-        let late = late || !ptr::eq(RECORD.get(), record);
-        // Relaxed: only the owner touches it.
-        if late && record.holders.load(Ordering::Relaxed) == 0 {
-            if ptr::eq(RECORD.get(), record) {
-                RECORD.set(ptr::null());
-            }
-            CORE.records.0.give_back(record);
+        if late {
+            LATE.set(LATE.get() - 1);
         }
     }
 
@@ -167,11 +168,13 @@ mod public {
         extern "C" fn child() {
             CORE.records.0.forget_others(RECORD.get());
         }
-        // Relaxed: arming twice would do no harm.
-        if !ARMED.swap(true, Ordering::Relaxed) {
+        // Relaxed (both): armed before it is said, so that a fork by whoever
+        // reads it finds the handler; twice does no harm.
+        if !ARMED.load(Ordering::Relaxed) {
             // SAFETY: loads and stores atomics, and a thread-local without
             // initialiser.
             unsafe { percpu::fork::on_child(child) };
+            ARMED.store(true, Ordering::Relaxed);
         }
     }
 
@@ -364,11 +367,15 @@ mod public {
         }
 
         fn assert_outside(&self, what: &str) {
-            // SAFETY: records of a static live for ever.
+            // SAFETY (both): records of a static live for ever.
             let record = unsafe { RECORD.get().as_ref() };
+            let left = unsafe { LEFT.get().as_ref() };
             // Relaxed: only the owner touches it.
+            let online = LATE.get() > 0
+                || record.is_some_and(|record| record.holders.load(Ordering::Relaxed) > 0)
+                || left.is_some_and(Record::is_left_inside);
             assert!(
-                record.is_none_or(|record| record.holders.load(Ordering::Relaxed) == 0),
+                !online,
                 "`{what}` called by a thread that is online: it would wait for itself (see `Online::offline`)"
             );
         }

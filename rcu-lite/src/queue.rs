@@ -136,6 +136,9 @@ pub(crate) struct Queue {
     batch: UnsafeCell<Batch>,
     run: Statistic,
     panicked: Statistic,
+    lost: Statistic,
+    /// How often in a row a worker could not be started.
+    pub(crate) failed: Statistic,
 }
 
 // SAFETY: `batch` is touched by the holder of `runner` only; `Deferred` is
@@ -160,6 +163,8 @@ impl Queue {
             }),
             run: Statistic::new(0),
             panicked: Statistic::new(0),
+            lost: Statistic::new(0),
+            failed: Statistic::new(0),
         }
     }
 
@@ -178,6 +183,8 @@ impl Queue {
             }),
             run: Statistic::new(0),
             panicked: Statistic::new(0),
+            lost: Statistic::new(0),
+            failed: Statistic::new(0),
         }
     }
 
@@ -301,12 +308,44 @@ impl Queue {
         count
     }
 
+    /// Counts callbacks that only a process before the fork could run.
+    fn count_lost(&self, count: usize) {
+        // Relaxed: a statistic.
+        self.lost.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// Whether a pass has begun and not ended: its batch waits.
+    pub(crate) fn is_under_way(&self) -> bool {
+        // Relaxed: whoever left it did so before the shards' locks that the
+        // caller has taken, or goes on with it.
+        self.pass.load(Ordering::Relaxed) & 1 == 1
+    }
+
+    /// Gives back memory that a burst has left.
+    #[cfg(not(loom))]
+    pub(crate) fn trim(&self) {
+        for shard in &self.shards {
+            if let Some(mut shard) = shard.try_lock() {
+                shard.calls.trim();
+            }
+        }
+        if let Some(lock) = self.runner.try_lock() {
+            if !lock.orphaned {
+                // SAFETY: this is the holder of `runner`.
+                let batch = self.batch.with_mut(|batch| unsafe { &mut *batch });
+                batch.lists.iter_mut().for_each(Calls::trim);
+            }
+        }
+    }
+
     /// The numbers for people.
     pub(crate) fn stats(&self, grace: &Grace) -> Stats {
         // Read first, so that `pending` is never negative by the order.
-        // Relaxed (both): statistics.
+        // Relaxed (all): statistics.
         let run = self.run.load(Ordering::Relaxed);
         let panicked = self.panicked.load(Ordering::Relaxed);
+        let lost =
+            self.lost.load(Ordering::Relaxed) + self.shards.iter().map(Shard::lost).sum::<u64>();
         let queued = self.shards.iter().map(Shard::queued).sum::<u64>() + self.inbox.queued();
         Stats {
             grace_periods: grace.count(),
@@ -314,8 +353,9 @@ impl Queue {
             barriers_lost: grace.lost(),
             queued,
             run,
-            pending: queued.saturating_sub(run),
+            pending: queued.saturating_sub(run).saturating_sub(lost),
             panicked,
+            lost,
             // Relaxed: a snapshot.
             worker: self.worker.load(Ordering::Relaxed) == percpu::fork::generation(),
         }
@@ -360,7 +400,11 @@ fn look_after<D: Domain>(domain: &D) {
             }
         }
         Callbacks::Inline { threshold } => {
-            if pass(domain, Running::Inline) != Some(0) {
+            // (Told of a shard's first callback in this process, too.)
+            let due = queue.shards[own_shard() % SHARDS]
+                .try_lock()
+                .is_some_and(|shard| shard.calls.len() >= shard.due.min(threshold));
+            if !due || pass(domain, Running::Inline) != Some(0) {
                 return;
             }
             // A reader holds it up: look again when as many more have come.
@@ -383,6 +427,7 @@ pub(crate) fn pass<D: Domain>(domain: &D, running: Running) -> Option<usize> {
     if lock.orphaned {
         // A vanished thread was at it: what it had taken is lost here.
         batch.lists.iter_mut().for_each(|list| {
+            queue.count_lost(list.len());
             core::mem::forget(core::mem::take(list));
         });
         batch.target = None;
@@ -468,8 +513,17 @@ pub(crate) fn set_callbacks<D: Domain>(domain: &D, callbacks: Callbacks) {
     // Relaxed: handed over by the shards' locks.
     queue.mode.store(callbacks.to_word(), Ordering::Relaxed);
     let waiting = queue.set_due(|queue, _| queue.callbacks().due());
-    if waiting {
-        look_after(domain);
+    // A batch that an inline pass left waits too.
+    if waiting || queue.is_under_way() {
+        match callbacks {
+            Callbacks::Worker => {
+                crate::worker::start(domain);
+            }
+            Callbacks::Inline { .. } => {
+                pass(domain, Running::Inline);
+            }
+            Callbacks::Manual => {}
+        }
     }
 }
 

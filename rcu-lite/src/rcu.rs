@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// RCU with per-CPU counters: a domain.
 ///
-/// Reading costs two restartable sections, and no barrier: about as much as a
-/// hazard pointer. Guards are [`Send`], may be held across `.await`, nest, and
+/// Reading costs a restartable section and a store, and no barrier: about as
+/// much as a hazard pointer. (Two sections where the CPU's slot is taken.) Guards are [`Send`], may be held across `.await`, nest, and
 /// may be dropped by another thread. No thread registers. There may be many
 /// domains; a long reader of one does not hold up the others.
 ///
@@ -65,6 +65,7 @@ pub struct Rcu {
 static UNMADE: Head = Head {
     counters: Counters::new(),
     core: AtomicPtr::new(ptr::null_mut()),
+    base: AtomicPtr::new(ptr::null_mut()),
 };
 
 static GLOBAL: Rcu = Rcu::new();

@@ -131,6 +131,14 @@ impl Record {
         self.word.store(0, Ordering::Release);
     }
 
+    /// Whether the thread that left the record is still inside: nobody else has
+    /// it before that one is not.
+    #[cfg(not(loom))]
+    pub(crate) fn is_left_inside(&self) -> bool {
+        // Relaxed: the caller is the thread that left it.
+        self.owned.load(Ordering::Relaxed) == ABANDONED && self.depth() > 0
+    }
+
     /// How often the owner is inside.
     pub(crate) fn depth(&self) -> u64 {
         self.word() & DEEPEST
@@ -276,12 +284,15 @@ impl Records {
     }
 
     /// In a forked child: frees the records of the threads that it does not
-    /// have, all but `mine`. Async-signal-safe.
+    /// have, all but `mine`. Those that were abandoned stay: what leaked guards
+    /// protect may be anywhere, and guards of a thread in its teardown are the
+    /// forking thread's, if it is that. Async-signal-safe.
     #[cfg(not(loom))]
     pub(crate) fn forget_others(&self, mine: *const Record) {
         self.for_each(|record| {
-            if !ptr::eq(record, mine) {
-                // Relaxed (all): the child has one thread.
+            // Relaxed (all): the child has one thread.
+            let abandoned = record.owned.load(Ordering::Relaxed) == ABANDONED;
+            if !ptr::eq(record, mine) && !abandoned {
                 record.word.store(0, Ordering::Relaxed);
                 record.holders.store(0, Ordering::Relaxed);
                 record.owned.store(FREE, Ordering::Relaxed);

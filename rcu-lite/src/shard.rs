@@ -44,6 +44,7 @@ pub(crate) struct List {
 pub(crate) struct Shard {
     lock: Lock,
     queued: Statistic,
+    lost: Statistic,
     list: UnsafeCell<List>,
 }
 
@@ -58,6 +59,7 @@ impl Shard {
         Self {
             lock: Lock::new(),
             queued: Statistic::new(0),
+            lost: Statistic::new(0),
             list: UnsafeCell::new(List {
                 calls: Calls::new(),
                 due,
@@ -71,6 +73,7 @@ impl Shard {
         Self {
             lock: Lock::new(),
             queued: Statistic::new(0),
+            lost: Statistic::new(0),
             list: UnsafeCell::new(List {
                 calls: Calls::new(),
                 due,
@@ -95,9 +98,18 @@ impl Shard {
         if orphaned {
             // The vanished thread was changing the vector: what it holds cannot
             // be trusted, not even to be dropped.
-            core::mem::forget(core::mem::take(&mut locked.calls));
+            let lost = core::mem::take(&mut locked.calls);
+            // Relaxed: a statistic.
+            self.lost.fetch_add(lost.len() as u64, Ordering::Relaxed);
+            core::mem::forget(lost);
         }
         Some(locked)
+    }
+
+    /// Callbacks that were lost in a fork.
+    pub(crate) fn lost(&self) -> u64 {
+        // Relaxed: a statistic.
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Callbacks that were ever queued here.

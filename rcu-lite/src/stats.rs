@@ -18,6 +18,10 @@ pub struct Stats {
     pub pending: u64,
     /// Callbacks that panicked (they count as run).
     pub panicked: u64,
+    /// Callbacks that this forked process inherited and cannot run: a thread
+    /// that it does not have was queueing or running them. (Neither run nor
+    /// pending.)
+    pub lost: u64,
     /// The longest grace period so far.
     pub longest: Duration,
     /// Barriers that the kernel refused although it had granted them. While

@@ -14,8 +14,10 @@
 //!
 //! # The end of a thread
 //!
-//! A destructor gives the record back. Sections that begin later in the
-//! thread's teardown take a record each, and give it back when they end.
+//! A destructor gives the record back. One that is still inside (a guard in a
+//! thread-local that is destroyed later; a guard that was leaked) is *abandoned*:
+//! free as soon as it is quiescent. Sections that begin later in the thread's
+//! teardown take a record each and abandon it at once.
 //!
 //! Source: liburcu's `memb` flavour (a word a thread, nesting in its low bits),
 //! with a 48-bit epoch instead of a phase bit.
@@ -106,7 +108,9 @@ mod public {
         straight: Cell<*const Record>,
         /// The record.
         record: Cell<*const Record>,
-        /// Sections during teardown.
+        /// The record that the thread was inside of when its destructor ran.
+        left: Cell<*const Record>,
+        /// Sections that began during teardown.
         late: Cell<usize>,
     }
 
@@ -115,6 +119,7 @@ mod public {
             Local {
                 straight: Cell::new(ptr::null()),
                 record: Cell::new(ptr::null()),
+                left: Cell::new(ptr::null()),
                 late: Cell::new(0),
             }
         };
@@ -137,6 +142,7 @@ mod public {
                         // A guard in a thread-local that is destroyed later; or
                         // one that was leaked, and protects references that
                         // other threads may have.
+                        local.left.set(record);
                         CORE.records.0.abandon(record);
                     }
                 }
@@ -161,9 +167,14 @@ mod public {
     /// # Fork
     ///
     /// A child forgets the readers of threads that it does not have and keeps
-    /// those of the forking thread. Callbacks that were being run, or waited
-    /// for by the worker, are lost in the child; those still queued run there
-    /// as well as in the parent.
+    /// those of the forking thread. So the forking thread must not go on using
+    /// references that another thread lent to it, whose guard that one holds.
+    /// (A guard that was leaked by a thread that has ended still counts.)
+    ///
+    /// Callbacks that were being run, or waited for by the worker, are lost in
+    /// the child; those still queued run there as well as in the parent, once
+    /// the child queues one or calls [`barrier`](Self::barrier). A callback that
+    /// forks must `exec` or `_exit` in the child.
     ///
     /// # Example
     ///
@@ -244,6 +255,9 @@ mod public {
             }
         });
         enter(&CORE.records.0, record, rung);
+        if late {
+            CORE.records.0.abandon(record);
+        }
         Guard {
             record,
             late,
@@ -258,11 +272,13 @@ mod public {
             let mine = LOCAL.with(|local| local.record.get());
             CORE.records.0.forget_others(mine);
         }
-        // Relaxed: arming twice would do no harm.
-        if !ARMED.swap(true, Ordering::Relaxed) {
+        // Relaxed (both): armed before it is said, so that a fork by whoever
+        // reads it finds the handler; twice does no harm.
+        if !ARMED.load(Ordering::Relaxed) {
             // SAFETY: loads and stores atomics, and a thread-local without
             // initialiser.
             unsafe { percpu::fork::on_child(child) };
+            ARMED.store(true, Ordering::Relaxed);
         }
     }
 
@@ -283,9 +299,12 @@ mod public {
 
         fn assert_outside(&self, what: &str) {
             let inside = LOCAL.with(|local| {
-                // SAFETY: records of a static live for ever.
+                // SAFETY (both): records of a static live for ever.
                 let record = unsafe { local.record.get().as_ref() };
-                local.late.get() > 0 || record.is_some_and(|record| record.depth() > 0)
+                let left = unsafe { local.left.get().as_ref() };
+                local.late.get() > 0
+                    || record.is_some_and(|record| record.depth() > 0)
+                    || left.is_some_and(Record::is_left_inside)
             });
             assert!(
                 !inside,
@@ -318,7 +337,7 @@ mod public {
     #[must_use = "the section ends when the guard is dropped"]
     pub struct Guard<'a> {
         record: &'static Record,
-        /// Of a thread that is being torn down: gives the record back.
+        /// Of a thread that is being torn down.
         late: bool,
         _here: PhantomData<(&'a (), *const ())>,
     }
@@ -334,14 +353,13 @@ mod public {
         fn drop(&mut self) {
             self.record.leave();
             if self.late {
-                leave_late(self.record);
+                leave_late();
             }
         }
     }
 
     #[cold]
-    fn leave_late(record: &Record) {
+    fn leave_late() {
         LOCAL.with(|local| local.late.set(local.late.get() - 1));
-        CORE.records.0.give_back(record);
     }
 }

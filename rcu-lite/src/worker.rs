@@ -24,7 +24,9 @@ const NAP: Duration = Duration::from_millis(1);
 const BUSY: usize = 256;
 /// Naps without work after which it leaves.
 const LINGER: u32 = 50;
-/// Callbacks more after which starting is tried again, where it failed.
+/// Callbacks more of a shard after which starting is tried again at the latest,
+/// where it failed.
+#[cfg(not(loom))]
 const RETRY: usize = 1024;
 
 /// Starts a worker. `false` if there is one.
@@ -61,16 +63,25 @@ fn spawn<D: Domain>(domain: &D) {
             .name("rcu-lite".into())
             .spawn(move || run::<D>(keep))
     });
-    if started.is_err() {
-        // Relaxed: as above.
-        worker.store(0, Ordering::Relaxed);
-        domain
-            .queue()
-            .set_due(|queue, len| match queue.callbacks() {
-                Callbacks::Worker => len + RETRY,
-                _ => len,
-            });
+    let failed = &domain.queue().failed;
+    if started.is_ok() {
+        failed.store(0, Ordering::Relaxed);
+        return;
     }
+    // The next callback tries again; after that every second one of a shard,
+    // every fourth, ...
+    // Relaxed (all): numbers that need not be right.
+    let failures = failed.load(Ordering::Relaxed);
+    failed.store(failures + 1, Ordering::Relaxed);
+    let more = 1 << failures.min(RETRY.trailing_zeros().into());
+    // Relaxed: as in `start`.
+    worker.store(0, Ordering::Relaxed);
+    domain
+        .queue()
+        .set_due(|queue, len| match queue.callbacks() {
+            Callbacks::Worker => len + more,
+            callbacks => callbacks.due().saturating_add(len),
+        });
 }
 
 fn run<D: Domain>(domain: D::Keep) {
@@ -80,7 +91,7 @@ fn run<D: Domain>(domain: D::Keep) {
     let mut idle = 0;
     loop {
         match pass(&*domain, Running::Free) {
-            Some(n) if n > BUSY => {
+            Some(n) if n > BUSY && queue.callbacks() == Callbacks::Worker => {
                 idle = 0;
                 continue;
             }
@@ -101,6 +112,7 @@ fn run<D: Domain>(domain: D::Keep) {
         }
         let leave = idle > LINGER || queue.callbacks() != Callbacks::Worker;
         if leave && leave_unless_needed(&*domain) {
+            queue.trim();
             return;
         }
         std::thread::sleep(NAP);
@@ -113,7 +125,7 @@ pub(crate) fn attend<D: Domain>(domain: &D) {
         .queue()
         .set_due(|queue, len| match queue.callbacks() {
             Callbacks::Worker => len + CROWDED,
-            Callbacks::Inline { threshold } => len + threshold,
+            Callbacks::Inline { threshold } => threshold.saturating_add(len),
             Callbacks::Manual => usize::MAX,
         });
 }
@@ -125,10 +137,11 @@ pub(crate) fn leave_unless_needed<D: Domain>(domain: &D) -> bool {
     queue.worker.store(0, Ordering::Relaxed);
     let found = queue.set_due(|queue, len| match queue.callbacks() {
         Callbacks::Worker => 1,
-        Callbacks::Inline { threshold } => len + threshold,
+        Callbacks::Inline { threshold } => threshold.saturating_add(len),
         Callbacks::Manual => usize::MAX,
     });
-    if !found || queue.callbacks() != Callbacks::Worker {
+    let needed = found || queue.is_under_way();
+    if !needed || queue.callbacks() != Callbacks::Worker {
         return true;
     }
     // Relaxed (both): as in `start`. If another thread has started a worker,

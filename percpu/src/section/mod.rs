@@ -115,7 +115,7 @@ pub struct Claimed {
 /// # Safety
 ///
 /// `lines` is what [`Lines::first`](crate::line::Lines::first) returns, of a
-/// table that lives for ever. Words are claimed by sections only, never by
+/// table that outlives the call and the use of the word. Words are claimed by sections only, never by
 /// compare-exchange.
 #[inline(always)]
 pub unsafe fn claim_and_load(lines: *const Line, src: &AtomicPtr<()>) -> Claimed {

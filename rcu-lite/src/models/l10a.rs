@@ -147,9 +147,38 @@ static FIRST_USE: Model<S> = Model {
     after: all_have_left,
 };
 
+/// Counts in a line that another thread opens, without a look at its slot.
+const COUNTS: Plan = &[Step::cut(0), Step::on(0)];
+
+static FIRST_USE_COUNTED: Model<S> = Model {
+    name: "l10a first use of a line, count in it, poll",
+    rung: Rung::Rseq,
+    plans: &[CPU0, COUNTS, CPU0],
+    setup: || with(Box::new(Counters::new())),
+    roles: &[
+        |s| s.kept_too.set(Some(enter(&s.counters))),
+        |s| {
+            s.kept.set(Some(enter(&s.counters)));
+            s.source.read();
+        },
+        poller,
+    ],
+    after: |s| {
+        for entered in [s.kept.take(), s.kept_too.take()] {
+            s.counters.leave(entered.expect("entered"));
+        }
+        all_have_left(s);
+    },
+};
+
 #[test]
 fn the_first_use_of_a_line() {
     FIRST_USE.check();
+}
+
+#[test]
+fn a_line_that_another_one_opened() {
+    FIRST_USE_COUNTED.search(2);
 }
 
 /// Enters while another one has the CPU's slot, and stays longer than that.
