@@ -75,7 +75,6 @@ impl Calls {
     }
 
     /// Gives back the spare blocks.
-    #[cfg(not(loom))]
     pub(crate) fn trim(&mut self) {
         self.spare = Vec::new();
         if self.is_empty() {

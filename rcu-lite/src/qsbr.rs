@@ -126,8 +126,10 @@ mod public {
                 // Relaxed: only the owner touches it.
                 if record.holders.load(Ordering::Relaxed) == 0 {
                     CORE.records.0.give_back(record);
+                    return;
                 }
-                // Else a handle in a thread-local that is destroyed later,
+                LEFT.set(record);
+                // A handle in a thread-local that is destroyed later,
                 // which gives it back, or one that was leaked. (Nobody may take
                 // it over before: the handle may go offline and come back.)
             }
@@ -148,7 +150,6 @@ mod public {
         enter(&CORE.records.0, record);
         if late {
             LATE.set(LATE.get() + 1);
-            CORE.records.0.abandon(record);
         } else {
             RECORD.set(record);
         }
@@ -159,6 +160,14 @@ mod public {
         leave(record);
         if late {
             LATE.set(LATE.get() - 1);
+            CORE.records.0.give_back(record);
+        } else if !ptr::eq(RECORD.get(), record) {
+            // After the end of the thread's own hold on it.
+            // Relaxed: only the owner touches it.
+            if record.holders.load(Ordering::Relaxed) == 0 {
+                LEFT.set(ptr::null());
+                CORE.records.0.give_back(record);
+            }
         }
     }
 
@@ -166,7 +175,10 @@ mod public {
     fn forget_others_after_fork() {
         static ARMED: AtomicBool = AtomicBool::new(false);
         extern "C" fn child() {
-            CORE.records.0.forget_others(RECORD.get());
+            // What a thread took in its teardown it cannot name: then all stay.
+            if LATE.get() == 0 {
+                CORE.records.0.forget_others([RECORD.get(), LEFT.get()]);
+            }
         }
         // Relaxed (both): armed before it is said, so that a fork by whoever
         // reads it finds the handler; twice does no harm.
@@ -367,13 +379,13 @@ mod public {
         }
 
         fn assert_outside(&self, what: &str) {
-            // SAFETY (both): records of a static live for ever.
-            let record = unsafe { RECORD.get().as_ref() };
-            let left = unsafe { LEFT.get().as_ref() };
-            // Relaxed: only the owner touches it.
-            let online = LATE.get() > 0
-                || record.is_some_and(|record| record.holders.load(Ordering::Relaxed) > 0)
-                || left.is_some_and(Record::is_left_inside);
+            let inside = |record: *const Record| {
+                // SAFETY: records of a static live for ever.
+                // Relaxed: only the owner touches it.
+                unsafe { record.as_ref() }
+                    .is_some_and(|record| record.holders.load(Ordering::Relaxed) > 0)
+            };
+            let online = LATE.get() > 0 || inside(RECORD.get()) || inside(LEFT.get());
             assert!(
                 !online,
                 "`{what}` called by a thread that is online: it would wait for itself (see `Online::offline`)"

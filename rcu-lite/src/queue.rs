@@ -322,7 +322,6 @@ impl Queue {
     }
 
     /// Gives back memory that a burst has left.
-    #[cfg(not(loom))]
     pub(crate) fn trim(&self) {
         for shard in &self.shards {
             if let Some(mut shard) = shard.try_lock() {

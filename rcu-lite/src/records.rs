@@ -284,15 +284,15 @@ impl Records {
     }
 
     /// In a forked child: frees the records of the threads that it does not
-    /// have, all but `mine`. Those that were abandoned stay: what leaked guards
+    /// have, all but `mine` (null or not). Those that were abandoned stay: what leaked guards
     /// protect may be anywhere, and guards of a thread in its teardown are the
     /// forking thread's, if it is that. Async-signal-safe.
     #[cfg(not(loom))]
-    pub(crate) fn forget_others(&self, mine: *const Record) {
+    pub(crate) fn forget_others(&self, mine: [*const Record; 2]) {
         self.for_each(|record| {
             // Relaxed (all): the child has one thread.
             let abandoned = record.owned.load(Ordering::Relaxed) == ABANDONED;
-            if !ptr::eq(record, mine) && !abandoned {
+            if !mine.contains(&ptr::from_ref(record)) && !abandoned {
                 record.word.store(0, Ordering::Relaxed);
                 record.holders.store(0, Ordering::Relaxed);
                 record.owned.store(FREE, Ordering::Relaxed);
@@ -430,7 +430,7 @@ mod tests {
         records.give_back(a);
         assert_eq!(records.count(), (2, 1));
         assert!(ptr::eq(records.take_ptr(), a));
-        records.forget_others(a);
+        records.forget_others([a, ptr::null()]);
         assert_eq!((records.count(), b.depth()), ((2, 1), 0));
         a.set(records.epoch());
         records.abandon(a);

@@ -270,7 +270,8 @@ mod public {
         static ARMED: AtomicBool = AtomicBool::new(false);
         extern "C" fn child() {
             let mine = LOCAL.with(|local| local.record.get());
-            CORE.records.0.forget_others(mine);
+            // (Records that were abandoned stay anyway.)
+            CORE.records.0.forget_others([mine, ptr::null()]);
         }
         // Relaxed (both): armed before it is said, so that a fork by whoever
         // reads it finds the handler; twice does no harm.

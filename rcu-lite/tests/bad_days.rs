@@ -256,12 +256,14 @@ fn callbacks_queue_callbacks<F: Case>() {
     for mode in modes() {
         rcu.only(mode);
         let drops = Drops::new();
-        level(rcu.clone(), drops.clone(), 4);
+        let levels = rounds(4, 2);
+        level(rcu.clone(), drops.clone(), levels);
         // Each barrier covers what was queued before it: one level more.
-        for _ in 0..4 {
+        for _ in 0..levels {
             rcu.barrier();
         }
-        assert_eq!(drops.count(), 1 + 3 + 9 + 27 + 81, "{mode:?}");
+        let all: usize = (0..=levels as u32).map(|n| 3usize.pow(n)).sum();
+        assert_eq!(drops.count(), all, "{mode:?}");
         assert_eq!(rcu.stats().pending, 0, "{mode:?}");
     }
 }
@@ -281,8 +283,8 @@ fn a_chain_of_callbacks<F: Case>() {
         // A worker naps between them.
         let links = match mode {
             Callbacks::Worker => 200,
-            Callbacks::Inline { threshold: 1 } if F::NAME == "qsbr" => rounds(1_000_000, 50),
-            _ => rounds(10_000, 50),
+            Callbacks::Inline { threshold: 1 } if F::NAME == "qsbr" => rounds(1_000_000, 8),
+            _ => rounds(10_000, 8),
         };
         let left = Arc::new(AtomicUsize::new(links));
         link(rcu.clone(), Arc::clone(&left));
@@ -395,12 +397,13 @@ fn callbacks_that_wait_for_themselves<F: Case>() {
 
 /// Sections, cells, polls, numbers, another mode: all from inside a callback.
 fn callbacks_that_use_everything_else<F: Case>() {
+    const LINKS: usize = rounds(10, 2);
     let rcu = F::alone();
     for mode in modes() {
         rcu.only(mode);
         let (drops, before) = (Drops::new(), rcu.stats().panicked);
         let cell = Arc::new(RcuCell::new_in(drops.value(0), rcu.clone()));
-        for n in 1..=10 {
+        for n in 1..=LINKS {
             let (flavor, drops, cell) = (rcu.clone(), drops.clone(), Arc::clone(&cell));
             rcu.call(move || {
                 let guard = flavor.read();
@@ -417,7 +420,7 @@ fn callbacks_that_use_everything_else<F: Case>() {
         }
         drop(rcu.read());
         rcu.barrier();
-        assert_eq!((drops.count(), rcu.stats().panicked - before), (10, 0));
+        assert_eq!((drops.count(), rcu.stats().panicked - before), (LINKS, 0));
     }
 }
 
@@ -452,7 +455,7 @@ fn inline_keeps_the_backlog_small<F: Case>() {
     for threshold in [1, 2, 64] {
         rcu.only(Callbacks::Inline { threshold });
         let drops = Drops::new();
-        let (mut most, many) = (0, rounds(20_000, 300));
+        let (mut most, many) = (0, rounds(20_000, 60));
         for n in 0..many {
             rcu.defer_drop(Box::new(drops.value(n)));
             most = most.max(rcu.stats().pending);
@@ -469,21 +472,22 @@ fn inline_keeps_the_backlog_small<F: Case>() {
 fn inline_waits_for_no_reader<F: Case>() {
     let rcu = F::alone();
     rcu.only(Callbacks::Inline { threshold: 4 });
+    let many = rounds(1000, 20);
     for _ in 0..3 {
         let drops = Drops::new();
         let reader = Reader::inside(&rcu.flavor);
-        for n in 0..1000 {
+        for n in 0..many {
             rcu.defer_drop(Box::new(drops.value(n)));
             assert_eq!(drops.count(), 0, "before its grace period");
         }
         reader.leave();
-        let mut more = 1000;
+        let mut more = many;
         eventually("those who queue run them", || {
             rcu.defer_drop(Box::new(drops.value(more)));
             more += 1;
-            drops.count() >= 1000
+            drops.count() >= many
         });
-        assert!(rcu.stats().pending < 1000);
+        assert!(rcu.stats().pending < many as u64);
         rcu.barrier();
         assert_eq!(drops.count(), more);
     }
@@ -637,14 +641,15 @@ fn an_inline_callback_does_not_run_before_its_own_threads_section_ends() {
         rcu.only(Callbacks::Inline { threshold: 1 });
         let drops = Drops::new();
         let guard = rcu.read();
-        for n in 0..100 {
+        let many = rounds(100, 10);
+        for n in 0..many {
             rcu.defer_drop(Box::new(drops.value(n)));
         }
         assert_eq!(drops.count(), 0);
         drop(guard);
         rcu.call(|| ());
         rcu.call(|| ());
-        assert_eq!(drops.count(), 100);
+        assert_eq!(drops.count(), many);
         rcu.barrier();
     }
     check::<Arc<Rcu>>();

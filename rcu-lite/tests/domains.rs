@@ -80,8 +80,7 @@ fn report_65_a_forgotten_guard_and_the_end_of_its_domain() {
         assert!(!rcu.poll(&cookie));
         assert_eq!(rcu.synchronize_timeout(SHORT), Err(Timeout::ReadersRemain));
         assert_eq!(drops.count(), 0);
-        let rcu = within("dropping a domain", move || drop(rcu));
-        let () = rcu;
+        within("dropping a domain", move || drop(rcu));
         assert_eq!(drops.count(), 200, "{mode:?}");
     }
 }
@@ -96,7 +95,7 @@ fn a_domain_dropped_with_callbacks_that_panic() {
         std::mem::forget(rcu.read());
         for n in 0..20 {
             let value = drops.value(n);
-            rcu.call(move || assert!(value.get() % 2 == 0, "on purpose"));
+            rcu.call(move || assert!(value.get().is_multiple_of(2), "on purpose"));
         }
         drop(rcu);
         assert_eq!(drops.count(), 20, "{mode:?}");

@@ -397,6 +397,6 @@ fn references_and_counts_are_flavours() {
     assert_eq!(sum(Arc::new(Rcu::with_callbacks(Callbacks::Manual))), 4);
     let (_thread, _qsbr) = (ThreadRcu::alone(), QsbrRcu::alone());
     assert_eq!(sum(Arc::new(ThreadRcu)), 4);
-    assert_eq!(sum(&QsbrRcu), 4);
+    assert_eq!(sum(QsbrRcu), 4);
     assert_eq!(OWN.drain(), 1);
 }

@@ -350,10 +350,8 @@ fn report_10_in_a_pthread_key_destructor() {
     );
     let mut key = 0;
     // SAFETY: `key` is written; `last` is a static function.
-    assert_eq!(
-        unsafe { libc::pthread_key_create(&raw mut key, Some(last)) },
-        0
-    );
+    let made = unsafe { libc::pthread_key_create(&raw mut key, Some(last)) };
+    assert_eq!(made, 0);
     for used_before in [false, true] {
         let thread = thread::spawn(move || {
             // SAFETY: the key exists; the value only has to be other than null.

@@ -755,7 +755,7 @@ pub fn run<F: Tortured>(flavor: F, plan: Plan) -> Report {
 /// # Errors
 ///
 /// The name, if there is no such flavour.
-pub fn run_named<'n>(name: &'n str, plan: Plan) -> Result<Report, &'n str> {
+pub fn run_named(name: &str, plan: Plan) -> Result<Report, &str> {
     match name {
         "rcu" => Ok(run(Rcu::global(), plan)),
         "thread" => Ok(run(ThreadRcu, plan)),

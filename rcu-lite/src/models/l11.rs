@@ -473,6 +473,36 @@ fn a_worker_comes_back() {
     COMES_BACK.check();
 }
 
+/// A pass that does not wait has taken everything, and is left.
+static UNDER_WAY: Model<S> = Model {
+    name: "l11 worker leaves, a pass that does not wait",
+    rung: Rung::Membarrier,
+    plans: &[CPU0, CPU0],
+    setup: || {
+        let s = attended();
+        s.kept.set(Some(enter(s.core.counters())));
+        s.use_and_call(0);
+        s
+    },
+    roles: &[
+        |s| s.stays.set(!leave_unless_needed(&*s.core)),
+        |s| {
+            pass(&*s.core, Running::Inline);
+        },
+    ],
+    after: |s| {
+        assert!(s.stays.get(), "nobody comes for the batch");
+        let entered = s.kept.take().expect("entered in setup");
+        s.core.counters().leave(entered);
+        s.all_have_run(&[&s.source.nodes[0], &s.blank[0]]);
+    },
+};
+
+#[test]
+fn a_worker_leaves_a_batch() {
+    UNDER_WAY.check();
+}
+
 /// It leaves because the mode is another one, which changes back.
 static MODE: Model<S> = Model {
     name: "l11 worker leaves, worker wanted again",

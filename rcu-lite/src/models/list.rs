@@ -2,10 +2,10 @@
 //!
 //! Proves: a walk that meets a node sees it whole, however the pointer to it
 //! came about: put in at either end, in another one's place, or uncovered by
-//! taking out the one before; a walk on a node that is taken out goes on. On
-//! the membarrier rung.
+//! taking out the one before; a walk on a node that is taken out goes on; two
+//! writers lose nothing. On the membarrier rung.
 //!
-//! Cannot show: the writers' lock (a mutex, and loom's own one here).
+//! Cannot show: a writer that vanishes in a fork (tests on the real build).
 
 use super::rcu::Rcu;
 use super::*;
