@@ -26,7 +26,7 @@ pub fn possible_cpus() -> usize {
 }
 
 /// One past the highest CPU of a list such as `0-3,8,10-11`.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+#[cfg_attr(any(not(target_os = "linux"), miri), allow(dead_code))]
 fn cpu_list_end(text: &str) -> Option<usize> {
     text.trim()
         .split(',')

@@ -330,14 +330,18 @@ mod public {
         /// for this thread. (They do while it has another handle, or a guard
         /// without one.)
         pub fn offline<R>(&mut self, f: impl FnOnce() -> R) -> R {
-            struct Back(&'static Record);
+            struct Back(&'static Record, usize);
             impl Drop for Back {
                 fn drop(&mut self) {
                     enter(&CORE.records.0, self.0);
+                    LATE.set(LATE.get() + self.1);
                 }
             }
+            // A handle of teardown has its record, and counts, by itself.
+            let late = usize::from(self.late);
+            LATE.set(LATE.get() - late);
             leave(self.record);
-            let _back = Back(self.record);
+            let _back = Back(self.record, late);
             f()
         }
 

@@ -307,6 +307,39 @@ fn report_13_an_online_handle_kept_in_a_thread_local() {
     assert_eq!(QsbrRcu.synchronize_timeout(HANG), Ok(()));
 }
 
+/// A handle that is made in a thread's teardown: it announces, goes offline
+/// and waits as any other.
+#[test]
+fn report_10_an_online_handle_made_in_a_destructor() {
+    let _alone = QsbrRcu::alone();
+    for library_first in [true, false] {
+        within("a thread's end", move || {
+            let last = move || {
+                let mut online = QsbrRcu.online();
+                assert!(common::message(|| QsbrRcu.synchronize()).contains("online"));
+                let timeout = QsbrRcu.synchronize_timeout_elsewhere();
+                assert_eq!(timeout, Err(Timeout::ReadersRemain));
+                assert!(online.quiescent_state());
+                online.synchronize();
+                online.offline(|| QsbrRcu.barrier());
+                assert!(common::message(|| QsbrRcu.synchronize()).contains("online"));
+                let timeout = QsbrRcu.synchronize_timeout_elsewhere();
+                assert_eq!(timeout, Err(Timeout::ReadersRemain));
+                drop(online);
+                QsbrRcu.synchronize();
+            };
+            if library_first {
+                drop(QsbrRcu.online());
+                at_the_end(last);
+            } else {
+                at_the_end(last);
+                drop(QsbrRcu.online());
+            }
+        });
+    }
+    assert_eq!(QsbrRcu.synchronize_timeout(HANG), Ok(()));
+}
+
 /// Domains that end in a thread's end.
 #[test]
 fn report_1_a_domain_in_a_thread_local() {
