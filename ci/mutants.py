@@ -189,7 +189,7 @@ weaken("section: load_and_add source Relaxed", F, "let word = src.load(Ordering:
 unkillable(F, "let now = word.load(Ordering::Acquire);\n    if now == INACTIVE", ACQ,
            "two sections on one CPU are ordered by the switch between them; and that the line was announced is hidden by loom's "
            "acquire fence in the barrier, which takes in what any thread in its past has read (`models::l0`). The slot's test has the same shape, and is killed",
-           RLX, "rcu-lite:l10a")
+           RLX, "rcu-lite:l10a::a_line rcu-lite:l10a::one")
 weaken("section: load_and_add commit Relaxed", F, "word.store(now.wrapping_add(1), Ordering::Release);",
        REL, RLX, "percpu:sections")
 weaken("section: check_and_add flag Relaxed", F,

@@ -172,9 +172,8 @@ impl Grace {
     /// Wait-free.
     pub(crate) fn snap(&self) -> u64 {
         // AcqRel: "Snap". Release: what the caller unlinked happens before the
-        // start of a later grace period. The Acquire half keeps the release
-        // sequence's reader honest where the caller frees at once (`reached`
-        // is then true by this value).
+        // start of a later grace period. (Nothing needs the Acquire half: the
+        // target is always ahead of the number that it comes from.)
         let seq = self.seq.fetch_add(0, Ordering::AcqRel);
         seq.wrapping_add(if seq & 1 == 0 { 2 } else { 3 })
     }
