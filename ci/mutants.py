@@ -645,7 +645,7 @@ LIGHT = "        record.set(records.epoch());\n        light_on(rung);\n"
 change("rcu thread: no light barrier", F, [(LIGHT, "        record.set(records.epoch());\n")], "rcu-lite:l10b")
 change("rcu thread: light barrier before Enter", F,
        [(LIGHT, "        light_on(rung);\n        record.set(records.epoch());\n")], "rcu-lite:l10b")
-change("rcu thread: nesting is not counted", F, [("        record.nest(word);\n", "")], "rcu-lite:l10b::sections")
+change("rcu thread: nesting is not counted", F, [("    record.nest(word);\n", "")], "rcu-lite:l10b::sections")
 
 F = "rcu-lite/src/qsbr.rs"
 weaken("rcu qsbr: online without fence", F, "        fence(Ordering::SeqCst);\n", "Ordering::SeqCst", AR, "rcu-lite:l10b::quiescent")

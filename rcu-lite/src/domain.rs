@@ -13,7 +13,7 @@ use percpu::barrier::BarrierLost;
 #[cfg(not(loom))]
 use percpu::sync::atomic::{AtomicPtr, Ordering};
 #[cfg(not(loom))]
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::sync::Arc;
 
 /// What readers touch. All zeroes at first.
@@ -24,48 +24,57 @@ pub(crate) struct Head {
     pub(crate) counters: Counters,
     /// The rest; null in the head that stands for "not yet made".
     pub(crate) core: AtomicPtr<Core>,
-    /// What the allocator gave for it.
-    pub(crate) base: AtomicPtr<u8>,
 }
 
 #[cfg(not(loom))]
 impl Head {
-    /// Memory for a head, and room to align it in. (The allocator hands out
-    /// zeroes without touching them only at the alignment of its own.)
-    const LAYOUT: Layout = match Layout::from_size_align(
-        size_of::<Head>() + align_of::<Head>(),
-        align_of::<usize>(),
-    ) {
-        Ok(layout) => layout,
-        Err(_) => panic!("a head is no larger than memory"),
-    };
-
     /// A head of zeroes, which are valid: atomic words and a null pointer. Its
     /// pages become memory when they are used.
+    ///
+    /// Straight from the system: an allocator that reuses a block writes the
+    /// zeroes, which makes a megabyte of every domain.
+    #[cfg(all(unix, not(miri)))]
     fn zeroed() -> NonNull<Head> {
-        // SAFETY: the layout is not empty.
-        let base = unsafe { alloc_zeroed(Self::LAYOUT) };
-        let Some(base) = NonNull::new(base) else {
-            handle_alloc_error(Self::LAYOUT);
+        const _: () = assert!(align_of::<Head>() <= 4096, "pages are aligned enough");
+        // SAFETY: a new mapping concerns no other memory.
+        let pages = unsafe {
+            libc::mmap(
+                core::ptr::null_mut(),
+                size_of::<Head>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANON,
+                -1,
+                0,
+            )
         };
-        let gap = base.align_offset(align_of::<Head>());
-        // SAFETY: less than the alignment, for which there is room.
-        let head = unsafe { base.add(gap) }.cast::<Head>();
-        // SAFETY: just made. (Relaxed: nobody else has it.)
-        unsafe { head.as_ref() }
-            .base
-            .store(base.as_ptr(), Ordering::Relaxed);
-        head
+        match NonNull::new(pages.cast::<Head>()) {
+            Some(head) if pages != libc::MAP_FAILED => head,
+            _ => handle_alloc_error(Layout::new::<Head>()),
+        }
+    }
+
+    #[cfg(not(all(unix, not(miri))))]
+    fn zeroed() -> NonNull<Head> {
+        let layout = Layout::new::<Head>();
+        // SAFETY: the layout is not empty.
+        let head = unsafe { std::alloc::alloc_zeroed(layout) };
+        NonNull::new(head.cast()).unwrap_or_else(|| handle_alloc_error(layout))
     }
 
     /// # Safety
     ///
     /// `head` was made by [`zeroed`](Self::zeroed), and nobody uses it.
     unsafe fn free(head: NonNull<Head>) {
-        // SAFETY: the caller's; nothing in a head needs dropping.
+        // Nothing in a head needs dropping.
+        #[cfg(all(unix, not(miri)))]
+        // SAFETY: the caller's.
         unsafe {
-            let base = head.as_ref().base.load(Ordering::Relaxed);
-            dealloc(base, Self::LAYOUT);
+            libc::munmap(head.as_ptr().cast(), size_of::<Head>());
+        }
+        #[cfg(not(all(unix, not(miri))))]
+        // SAFETY: the caller's.
+        unsafe {
+            std::alloc::dealloc(head.as_ptr().cast(), Layout::new::<Head>());
         }
     }
 }

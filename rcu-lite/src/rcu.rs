@@ -65,7 +65,6 @@ pub struct Rcu {
 static UNMADE: Head = Head {
     counters: Counters::new(),
     core: AtomicPtr::new(ptr::null_mut()),
-    base: AtomicPtr::new(ptr::null_mut()),
 };
 
 static GLOBAL: Rcu = Rcu::new();

@@ -16,8 +16,8 @@
 //!
 //! A destructor gives the record back. One that is still inside (a guard in a
 //! thread-local that is destroyed later; a guard that was leaked) is *abandoned*:
-//! free as soon as it is quiescent. Sections that begin later in the thread's
-//! teardown take a record each and abandon it at once.
+//! free as soon as it is quiescent. A section that begins later in the thread's
+//! teardown nests in that, or takes a record and abandons it at once.
 //!
 //! Source: liburcu's `memb` flavour (a word a thread, nesting in its low bits),
 //! with a 48-bit epoch instead of a phase bit.
@@ -40,11 +40,19 @@ pub(crate) fn enter(records: &Records, record: &Record, rung: Rung) {
         record.set(records.epoch());
         light_on(rung);
     } else {
-        if word & DEEPEST == DEEPEST {
-            too_deep();
-        }
-        record.nest(word);
+        nest(record, word);
     }
+}
+
+/// Enters once more. Out of line: the outermost section is the one that must
+/// be cheap.
+#[cold]
+#[inline(never)]
+fn nest(record: &Record, word: u64) {
+    if word & DEEPEST == DEEPEST {
+        too_deep();
+    }
+    record.nest(word);
 }
 
 #[cold]
@@ -108,10 +116,9 @@ mod public {
         straight: Cell<*const Record>,
         /// The record.
         record: Cell<*const Record>,
-        /// The record that the thread was inside of when its destructor ran.
+        /// The record that the thread abandoned last: the one that it was inside
+        /// of when its destructor ran, or one of a later section.
         left: Cell<*const Record>,
-        /// Sections that began during teardown.
-        late: Cell<usize>,
     }
 
     thread_local! {
@@ -120,7 +127,6 @@ mod public {
                 straight: Cell::new(ptr::null()),
                 record: Cell::new(ptr::null()),
                 left: Cell::new(ptr::null()),
-                late: Cell::new(0),
             }
         };
         /// Its destructor gives the record back.
@@ -221,7 +227,6 @@ mod public {
             enter(&CORE.records.0, record, Rung::Membarrier);
             Guard {
                 record,
-                late: false,
                 _here: PhantomData,
             }
         }
@@ -237,16 +242,28 @@ mod public {
             enter(&CORE.records.0, record, rung);
             return Guard {
                 record,
-                late: false,
+                _here: PhantomData,
+            };
+        }
+        let left = LOCAL.with(|local| local.left.get());
+        // SAFETY: as above.
+        if let Some(record) = unsafe { left.as_ref() }
+            && record.is_left_inside()
+        {
+            enter(&CORE.records.0, record, rung);
+            return Guard {
+                record,
                 _here: PhantomData,
             };
         }
         forget_others_after_fork();
         let record = CORE.records.0.take();
         let late = EXIT.try_with(|_| ()).is_err();
+        enter(&CORE.records.0, record, rung);
         LOCAL.with(|local| {
             if late {
-                local.late.set(local.late.get() + 1);
+                local.left.set(record);
+                CORE.records.0.abandon(record);
             } else {
                 local.record.set(record);
                 if rung != Rung::Fence {
@@ -254,13 +271,8 @@ mod public {
                 }
             }
         });
-        enter(&CORE.records.0, record, rung);
-        if late {
-            CORE.records.0.abandon(record);
-        }
         Guard {
             record,
-            late,
             _here: PhantomData,
         }
     }
@@ -303,8 +315,7 @@ mod public {
                 // SAFETY (both): records of a static live for ever.
                 let record = unsafe { local.record.get().as_ref() };
                 let left = unsafe { local.left.get().as_ref() };
-                local.late.get() > 0
-                    || record.is_some_and(|record| record.depth() > 0)
+                record.is_some_and(|record| record.depth() > 0)
                     || left.is_some_and(Record::is_left_inside)
             });
             assert!(
@@ -338,8 +349,6 @@ mod public {
     #[must_use = "the section ends when the guard is dropped"]
     pub struct Guard<'a> {
         record: &'static Record,
-        /// Of a thread that is being torn down.
-        late: bool,
         _here: PhantomData<(&'a (), *const ())>,
     }
 
@@ -353,14 +362,6 @@ mod public {
         #[inline(always)]
         fn drop(&mut self) {
             self.record.leave();
-            if self.late {
-                leave_late();
-            }
         }
-    }
-
-    #[cold]
-    fn leave_late() {
-        LOCAL.with(|local| local.late.set(local.late.get() - 1));
     }
 }

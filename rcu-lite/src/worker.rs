@@ -110,12 +110,18 @@ fn run<D: Domain>(domain: D::Keep) {
                 }
             }
         }
-        let leave = idle > LINGER || queue.callbacks() != Callbacks::Worker;
-        if leave && leave_unless_needed(&*domain) {
+        let left = |idle| {
+            let leave = idle > LINGER || queue.callbacks() != Callbacks::Worker;
+            leave && leave_unless_needed(&*domain)
+        };
+        // After the nap once more: the mode may have changed in it.
+        if left(idle) || {
+            std::thread::sleep(NAP);
+            left(0)
+        } {
             queue.trim();
             return;
         }
-        std::thread::sleep(NAP);
     }
 }
 
