@@ -31,7 +31,7 @@ use crate::calls::Calls;
 use crate::deferred::Deferred;
 use crate::grace::{Grace, Readers};
 use crate::local::{self, Running};
-use crate::lock::Lock;
+use crate::lock::{Lock, Locked};
 use crate::shard::{Inbox, LockedShard, SHARDS, Shard};
 use crate::stats::Stats;
 use core::ops::Deref;
@@ -328,13 +328,27 @@ impl Queue {
                 shard.calls.trim();
             }
         }
-        if let Some(lock) = self.runner.try_lock() {
-            if !lock.orphaned {
-                // SAFETY: this is the holder of `runner`.
-                let batch = self.batch.with_mut(|batch| unsafe { &mut *batch });
-                batch.lists.iter_mut().for_each(Calls::trim);
-            }
+        if let Some((_lock, batch)) = self.lock_runner() {
+            batch.lists.iter_mut().for_each(Calls::trim);
         }
+    }
+
+    /// The right to run, and what was left to be run.
+    #[allow(clippy::mut_from_ref, reason = "the lock beside it makes it unique")]
+    fn lock_runner(&self) -> Option<(Locked<'_>, &mut Batch)> {
+        let lock = self.runner.try_lock()?;
+        // SAFETY: this is the holder of `runner`, for as long as the lock that
+        // is returned beside it lives.
+        let batch = self.batch.with_mut(|batch| unsafe { &mut *batch });
+        if lock.orphaned {
+            // A vanished thread was at it: what it had taken is lost here.
+            for list in &mut batch.lists {
+                self.count_lost(list.len());
+                core::mem::forget(core::mem::take(list));
+            }
+            batch.target = None;
+        }
+        Some((lock, batch))
     }
 
     /// The numbers for people.
@@ -420,17 +434,7 @@ fn look_after<D: Domain>(domain: &D) {
 /// does not wait.
 pub(crate) fn pass<D: Domain>(domain: &D, running: Running) -> Option<usize> {
     let queue = domain.queue();
-    let lock = queue.runner.try_lock()?;
-    // SAFETY: this is the holder of `runner`.
-    let batch = queue.batch.with_mut(|batch| unsafe { &mut *batch });
-    if lock.orphaned {
-        // A vanished thread was at it: what it had taken is lost here.
-        batch.lists.iter_mut().for_each(|list| {
-            queue.count_lost(list.len());
-            core::mem::forget(core::mem::take(list));
-        });
-        batch.target = None;
-    }
+    let (lock, batch) = queue.lock_runner()?;
     let target = match batch.target {
         Some(target) => target,
         None => {

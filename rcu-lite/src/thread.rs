@@ -312,11 +312,10 @@ mod public {
 
         fn assert_outside(&self, what: &str) {
             let inside = LOCAL.with(|local| {
-                // SAFETY (both): records of a static live for ever.
-                let record = unsafe { local.record.get().as_ref() };
-                let left = unsafe { local.left.get().as_ref() };
-                record.is_some_and(|record| record.depth() > 0)
-                    || left.is_some_and(Record::is_left_inside)
+                // SAFETY: records of a static live for ever.
+                let known = |record: &Cell<*const Record>| unsafe { record.get().as_ref() };
+                known(&local.record).is_some_and(|record| record.depth() > 0)
+                    || known(&local.left).is_some_and(Record::is_left_inside)
             });
             assert!(
                 !inside,
