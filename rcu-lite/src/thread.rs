@@ -7,7 +7,7 @@
 //! # Reader
 //!
 //! Outermost: store the epoch into the thread's record – light barrier. Nested:
-//! add 1. Leave: subtract 1. See [`crate::records`] for why one turn is enough.
+//! add 1. Leave: subtract 1. See the module `records` for why one turn is enough.
 //!
 //! On the fence rung the light barrier is a fence; so that the others need not
 //! ask for the rung, the pointer that the straight way uses stays null there.
