@@ -40,7 +40,7 @@ pub(crate) fn enter(records: &Records, record: &Record, rung: Rung) {
         record.set(records.epoch());
         light_on(rung);
     } else {
-        nest(record, word);
+        nest(record, word, rung);
     }
 }
 
@@ -48,11 +48,14 @@ pub(crate) fn enter(records: &Records, record: &Record, rung: Rung) {
 /// be cheap.
 #[cold]
 #[inline(never)]
-fn nest(record: &Record, word: u64) {
+fn nest(record: &Record, word: u64, rung: Rung) {
     if word & DEEPEST == DEEPEST {
         too_deep();
     }
     record.nest(word);
+    // For a signal handler that came in between the outermost section's store
+    // and its barrier.
+    light_on(rung);
 }
 
 #[cold]
