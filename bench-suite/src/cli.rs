@@ -84,6 +84,27 @@ pub(crate) struct Options {
     pub(crate) list: bool,
 }
 
+impl Options {
+    /// Refuses options of runs for a command that has none.
+    pub(crate) fn without_runs(&self, command: &str, threads: bool) -> Result<(), Trouble> {
+        for (option, given) in [
+            ("--threads", self.threads.is_some() && !threads),
+            ("--variants", self.variants.is_some()),
+            ("--time", self.time.is_some()),
+            ("--warmup", self.warmup.is_some()),
+            ("--runs", self.runs.is_some()),
+            ("--csv", self.csv.is_some()),
+        ] {
+            if given {
+                return Err(Trouble::Usage(format!(
+                    "{option}: has no meaning for {command}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A list that is one value of an option.
 #[derive(Debug, Clone)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
@@ -120,6 +141,15 @@ pub(crate) enum Command {
     Defer,
     /// Which rung runs here and why, CPU topology, kernel features
     Capabilities,
+    /// Numbers that others published, with source, machine and errata
+    Published {
+        /// Show this set (seed000 to seed004, or external-lazy-mm) instead of the list
+        set: Option<String>,
+    },
+    /// What lines, fences, system calls, barriers and pipes cost here; --json FILE is what `model --machine` reads
+    Calibrate,
+    /// Predicts contention with a queueing model, beside the published numbers: never a measurement
+    Model(crate::model::Ask),
     /// One run in this process, as the parent asks for it
     #[command(name = child::SUBCOMMAND, hide = true)]
     RunOne {
@@ -151,7 +181,11 @@ impl Command {
                 Workload::Grace
             }
             Command::Defer => Workload::Defer,
-            Command::Capabilities | Command::RunOne { .. } => return None,
+            Command::Capabilities
+            | Command::Published { .. }
+            | Command::Calibrate
+            | Command::Model(_)
+            | Command::RunOne { .. } => return None,
         };
         Some((workload, ask))
     }

@@ -233,7 +233,15 @@ pub(crate) fn list() -> Result<(), Trouble> {
         "capabilities",
         "which rung runs here and why, topology, kernel features",
     );
-    for (name, what) in kinds.chain([capabilities]) {
+    let more = [
+        ("published", "numbers of others, with source and errata"),
+        ("calibrate", "what lines, fences and barriers cost here"),
+        (
+            "model",
+            "contention predicted, beside the published numbers",
+        ),
+    ];
+    for (name, what) in kinds.chain([capabilities]).chain(more) {
         text.push_str(&format!("  {name:<18}{what}\n"));
     }
     text.push_str(
