@@ -117,30 +117,43 @@ pub(crate) fn ping_pong(a: usize, b: usize, effort: Effort) -> Result<Estimate, 
     ))
 }
 
-/// Nanoseconds for one `fetch_add` of all of them together, each of `cpus` hammering one line.
-pub(crate) fn contended(cpus: &[usize], effort: Effort) -> Result<Estimate, String> {
-    const BATCH: usize = 64;
+/// Nanoseconds for one `fetch_add` of all of them together, each of `cpus` hammering one line. `None` if they were
+/// hardly ever at it at once.
+///
+/// What a batch got back tells how many of the others came between its own, so that only batches count in which all
+/// were at work: on a busy machine one of the threads often waits for its CPU, and the line costs nothing meanwhile.
+pub(crate) fn contended(cpus: &[usize], effort: Effort) -> Result<Option<Estimate>, String> {
+    const BATCH: usize = 1024;
+    let others = cpus.len() - 1;
+    let fair = BATCH * others / 16..=BATCH * others * 16;
     let mut samples = Vec::new();
-    for _ in 0..(effort.others / 10).max(3) {
+    for _ in 0..(effort.others / 5).max(5) {
         let word = Padded(AtomicUsize::new(0));
         let stop = Padded(AtomicBool::new(false));
         let gate = Barrier::new(cpus.len() + 1);
-        let stamps = std::thread::scope(|scope| {
+        let batches = std::thread::scope(|scope| {
             let crew: Vec<_> = cpus
                 .iter()
                 .map(|&cpu| {
-                    let (word, stop, gate) = (&word, &stop, &gate);
+                    let (word, stop, gate, fair) = (&word, &stop, &gate, &fair);
                     scope.spawn(move || {
                         let bound = pin::bind(cpu);
                         gate.wait();
                         bound?;
-                        let start = Instant::now();
+                        let mut times = Vec::with_capacity(1024);
                         while !stop.0.load(Ordering::Relaxed) {
-                            for _ in 0..BATCH {
+                            let start = Instant::now();
+                            let first = word.0.fetch_add(1, Ordering::SeqCst);
+                            for _ in 2..BATCH {
                                 black_box(word.0.fetch_add(1, Ordering::SeqCst));
                             }
+                            let all = word.0.fetch_add(1, Ordering::SeqCst) - first + 1;
+                            let time = start.elapsed().as_nanos() as f64 / all as f64;
+                            if fair.contains(&(all - BATCH)) {
+                                times.push(time);
+                            }
                         }
-                        Ok((start, Instant::now()))
+                        Ok(times)
                     })
                 })
                 .collect();
@@ -151,20 +164,9 @@ pub(crate) fn contended(cpus: &[usize], effort: Effort) -> Result<Estimate, Stri
                 .map(|thread| thread.join().expect("a calibrating thread panicked"))
                 .collect::<Result<Vec<_>, String>>()
         })?;
-        let first = stamps
-            .iter()
-            .map(|s| s.0)
-            .min()
-            .expect("one thread at least");
-        let last = stamps
-            .iter()
-            .map(|s| s.1)
-            .max()
-            .expect("one thread at least");
-        let ops = word.0.into_inner().max(1);
-        samples.push(last.duration_since(first).as_nanos() as f64 / ops as f64);
+        samples.extend(crate::report::stats::median(&batches.concat()));
     }
-    Ok(Estimate::of(&samples))
+    Ok((!samples.is_empty()).then(|| Estimate::of(&samples)))
 }
 
 /// Costs of one CPU alone.

@@ -203,8 +203,12 @@ impl Calibration {
         progress("contended fetch_add");
         let mut contended = Vec::new();
         for threads in counts(order.len()) {
-            let ns = costs::contended(&order[..threads], effort).map_err(refused)?;
-            contended.push(Beside { threads, ns });
+            match costs::contended(&order[..threads], effort).map_err(refused)? {
+                Some(ns) => contended.push(Beside { threads, ns }),
+                None => missing.push(format!(
+                    "contended fetch_add, {threads} threads: they were hardly ever at it at once"
+                )),
+            }
         }
         progress("fence, system call, section");
         let alone = costs::alone(order[0], effort).map_err(refused)?;
@@ -282,7 +286,7 @@ impl Calibration {
         }
         if let Some(load) = load().filter(|&load| load > 0.5 * cpus.len() as f64) {
             missing.push(format!(
-                "load average {load:.1} on {} CPUs: other programs ran; contended figures are too low, spreads too wide",
+                "load average {load:.1} on {} CPUs: other programs ran: barriers beside busy threads are too low, spreads too wide",
                 cpus.len()
             ));
         }
