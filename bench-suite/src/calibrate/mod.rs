@@ -6,7 +6,7 @@
 //! `contended`.
 
 mod costs;
-mod places;
+pub(crate) mod places;
 mod show;
 
 use crate::cli::Options;

@@ -102,6 +102,16 @@ impl Places {
     }
 }
 
+/// How many CPUs this process may use, and on how many cores they are.
+pub(crate) fn allowed() -> (usize, usize) {
+    let cpus = crate::engine::pin::allowed();
+    let found = look(Path::new("/sys/devices/system/cpu"), &cpus);
+    let mut cores: Vec<&str> = found.iter().map(|cpu| cpu.core.as_str()).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    (cpus.len().max(1), cores.len().max(1))
+}
+
 /// The allowed CPUs in the order in which threads take them: one of each core first, then the siblings.
 pub(crate) fn core_first(cpus: &[Cpu]) -> Vec<usize> {
     let mut seen: Vec<&str> = Vec::new();
