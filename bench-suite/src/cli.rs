@@ -28,7 +28,7 @@ Exit codes:
 
 /// Binding needs Linux.
 const DEFAULT_PIN: &str = if cfg!(target_os = "linux") {
-    "core"
+    "core-first"
 } else {
     "none"
 };
@@ -70,7 +70,7 @@ pub(crate) struct Options {
     /// Seed of the order of runs
     #[arg(long, global = true, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Bind thread i to the i-th allowed CPU, round robin, or to none
+    /// Where thread i runs, round robin over the allowed CPUs
     #[arg(long, global = true, value_enum, default_value = DEFAULT_PIN)]
     pub(crate) pin: Pin,
     /// One JSON object per run into FILE, or to the standard output

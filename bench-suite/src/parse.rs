@@ -1,7 +1,7 @@
 //! Floor 3, bench-suite. Owns the values of options: lists, durations, names, and what is said about bad ones.
 //! May ask the registry for names.
 
-use crate::calibrate::places;
+use crate::engine::places;
 use crate::schemes;
 use std::time::Duration;
 

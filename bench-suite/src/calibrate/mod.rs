@@ -6,20 +6,18 @@
 //! `contended`.
 
 mod costs;
-pub(crate) mod places;
 mod show;
 
 use crate::cli::Options;
 use crate::command::say;
-use crate::engine::pin;
+pub(crate) use crate::engine::places::Places;
+use crate::engine::places::{self, CLASSES, Cpu};
 use crate::model::fit::Random;
 use crate::report::sink::Target;
 use crate::report::stats;
 use crate::trouble::Trouble;
 use crate::workloads::capabilities::Machine;
 use costs::Effort;
-pub(crate) use places::Places;
-use places::{CLASSES, Cpu};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -186,7 +184,7 @@ impl Calibration {
     ) -> Result<Self, Trouble> {
         let effort = Effort::new(quick);
         let refused = Trouble::Environment;
-        let cpus = places::look(Path::new("/sys/devices/system/cpu"), &pin::allowed());
+        let cpus = places::here();
         let order = places::core_first(&cpus);
         let mut missing = Vec::new();
         let chosen = choose(&cpus, seed, &mut missing);

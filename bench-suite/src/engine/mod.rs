@@ -5,4 +5,5 @@ pub(crate) mod child;
 pub(crate) mod crew;
 pub(crate) mod job;
 pub(crate) mod pin;
+pub(crate) mod places;
 pub(crate) mod plan;

@@ -102,30 +102,96 @@ impl Places {
     }
 }
 
-/// How many CPUs this process may use, and on how many cores they are.
-pub(crate) fn allowed() -> (usize, usize) {
-    let cpus = crate::engine::pin::allowed();
-    let found = look(Path::new("/sys/devices/system/cpu"), &cpus);
-    let mut cores: Vec<&str> = found.iter().map(|cpu| cpu.core.as_str()).collect();
-    cores.sort_unstable();
-    cores.dedup();
-    (cpus.len().max(1), cores.len().max(1))
+/// The CPUs that this process may use.
+pub(crate) fn here() -> Vec<Cpu> {
+    look(Path::new("/sys/devices/system/cpu"), &super::pin::allowed())
 }
 
-/// The allowed CPUs in the order in which threads take them: one of each core first, then the siblings.
-pub(crate) fn core_first(cpus: &[Cpu]) -> Vec<usize> {
-    let mut seen: Vec<&str> = Vec::new();
-    let (mut first, mut rest) = (Vec::new(), Vec::new());
-    for cpu in cpus {
-        if seen.contains(&cpu.core.as_str()) {
-            rest.push(cpu.cpu);
-        } else {
-            seen.push(&cpu.core);
-            first.push(cpu.cpu);
+/// How many CPUs this process may use, and on how many cores they are.
+pub(crate) fn allowed() -> (usize, usize) {
+    let found = here();
+    (found.len().max(1), cores(&found).len().max(1))
+}
+
+/// What comes first where lists of CPUs are put in order: their first number.
+fn first(list: &str) -> (usize, &str) {
+    let digits = list.split(|c: char| !c.is_ascii_digit()).next();
+    (digits.and_then(|n| n.parse().ok()).unwrap_or(0), list)
+}
+
+/// The cores, each with its allowed CPUs: cache by cache, and socket by socket.
+pub(crate) fn cores(cpus: &[Cpu]) -> Vec<Vec<usize>> {
+    let mut sorted: Vec<&Cpu> = cpus.iter().collect();
+    sorted.sort_by_key(|cpu| {
+        (
+            first(&cpu.package),
+            first(&cpu.cache),
+            first(&cpu.core),
+            cpu.cpu,
+        )
+    });
+    let mut cores: Vec<(&str, Vec<usize>)> = Vec::new();
+    for cpu in sorted {
+        match cores.last_mut() {
+            Some((core, members)) if *core == cpu.core => members.push(cpu.cpu),
+            _ => cores.push((&cpu.core, vec![cpu.cpu])),
         }
     }
-    first.extend(rest);
-    first
+    cores.into_iter().map(|(_, members)| members).collect()
+}
+
+/// Takes one of each group in turn, until all are taken.
+fn in_turn<T>(groups: Vec<Vec<T>>) -> Vec<T> {
+    let mut groups: Vec<_> = groups.into_iter().map(Vec::into_iter).collect();
+    let mut all = Vec::new();
+    loop {
+        let before = all.len();
+        all.extend(groups.iter_mut().filter_map(Iterator::next));
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+/// The allowed CPUs: one of each core first, then the siblings.
+pub(crate) fn core_first(cpus: &[Cpu]) -> Vec<usize> {
+    in_turn(cores(cpus))
+}
+
+/// The allowed CPUs, each as far from those before as can be: the sockets in turn, within them the caches in turn, and
+/// siblings last.
+pub(crate) fn spread(cpus: &[Cpu]) -> Vec<usize> {
+    let at = |number: usize| cpus.iter().find(|cpu| cpu.cpu == number);
+    // By how many siblings come before it, so that cores are filled last.
+    let mut layers: Vec<Vec<usize>> = Vec::new();
+    for core in cores(cpus) {
+        for (n, cpu) in core.into_iter().enumerate() {
+            if layers.len() <= n {
+                layers.push(Vec::new());
+            }
+            layers[n].push(cpu);
+        }
+    }
+    let groups = |layer: &[usize], of: &dyn Fn(&Cpu) -> String| {
+        let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+        for &cpu in layer {
+            let group = at(cpu).map(of).unwrap_or_default();
+            match groups.iter_mut().find(|(name, _)| *name == group) {
+                Some((_, members)) => members.push(cpu),
+                None => groups.push((group, vec![cpu])),
+            }
+        }
+        groups
+            .into_iter()
+            .map(|(_, members)| members)
+            .collect::<Vec<_>>()
+    };
+    let layer = |layer: Vec<usize>| {
+        let sockets = groups(&layer, &|cpu| cpu.package.clone());
+        let apart = |socket: Vec<usize>| in_turn(groups(&socket, &|cpu| cpu.cache.clone()));
+        in_turn(sockets.into_iter().map(apart).collect())
+    };
+    layers.into_iter().flat_map(layer).collect()
 }
 
 #[cfg(test)]
@@ -193,6 +259,39 @@ mod tests {
             core_first(&found),
             [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15]
         );
+        assert_eq!(
+            cores(&found),
+            [
+                vec![0, 8],
+                vec![1],
+                vec![2, 10],
+                vec![3, 11],
+                vec![4, 12],
+                vec![5, 13],
+                vec![6, 14],
+                vec![7, 15]
+            ]
+        );
+        assert_eq!(
+            spread(&found),
+            [0, 4, 2, 6, 1, 5, 3, 7, 8, 12, 10, 14, 11, 13, 15]
+        );
+    }
+
+    /// Sparse numbers, siblings side by side, caches whose CPUs are not in a row.
+    #[test]
+    fn numbers_that_are_not_in_order() {
+        let (_folder, found) = tree(&[
+            (2, "0", "2-3", "2-3,20-21"),
+            (3, "0", "2-3", "2-3,20-21"),
+            (10, "0", "10-11", "10-11"),
+            (11, "0", "10-11", "10-11"),
+            (20, "0", "20-21", "2-3,20-21"),
+            (21, "0", "20-21", "2-3,20-21"),
+        ]);
+        assert_eq!(core_first(&found), [2, 20, 10, 3, 21, 11]);
+        assert_eq!(cores(&found), [[2, 3], [20, 21], [10, 11]]);
+        assert_eq!(spread(&found), [2, 10, 20, 3, 11, 21]);
     }
 
     #[test]
