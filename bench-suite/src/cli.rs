@@ -64,6 +64,12 @@ pub(crate) struct Options {
     /// Repetitions of each point [default: 3; quick 1]
     #[arg(long, global = true, value_name = "N", value_parser = parse::runs)]
     pub(crate) runs: Option<usize>,
+    /// Wall time for all runs together, like 10m: what is not set by --time and --warmup is scaled to fit
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse::positive_duration)]
+    pub(crate) budget: Option<Duration>,
+    /// Show which runs there would be and how long they would take; measure nothing, write nothing
+    #[arg(long, global = true)]
+    pub(crate) dry_run: bool,
     /// Short runs, one each: to see that it works, not for claims
     #[arg(long, global = true)]
     pub(crate) quick: bool,
@@ -93,6 +99,8 @@ impl Options {
             ("--time", self.time.is_some()),
             ("--warmup", self.warmup.is_some()),
             ("--runs", self.runs.is_some()),
+            ("--budget", self.budget.is_some()),
+            ("--dry-run", self.dry_run),
             ("--csv", self.csv.is_some()),
         ] {
             if given {

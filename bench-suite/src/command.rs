@@ -53,8 +53,11 @@ pub(crate) fn say(text: &str) -> Result<(), Trouble> {
 /// One workload.
 pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Result<(), Trouble> {
     let voice = Voice::new(options);
-    let sinks = asked_sinks(options)?;
     let points = Points::of(workload, ask, options);
+    if options.dry_run {
+        return say(&points.plan());
+    }
+    let sinks = asked_sinks(options)?;
     voice.say(&Machine::look().heading())?;
     let (records, sinks) = perform(&points, sinks)?;
     voice.say(&table::render(&records, workload))?;
@@ -64,6 +67,10 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
 
 /// The tour.
 pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
+    let points = Points::tour(options);
+    if options.dry_run {
+        return say(&points.plan());
+    }
     let voice = Voice::new(options);
     let folder = Path::new(FOLDER);
     std::fs::create_dir_all(folder)
@@ -89,7 +96,6 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
             )?,
         ));
     }
-    let points = Points::tour(options);
     voice.say(&Machine::look().heading())?;
     voice.say(&format!(
         "tour: {} runs, {} repetition(s) of each point, about {:.0} ms each with warm-up, some {:.0} s in all{}\n",
