@@ -24,7 +24,8 @@ Exit codes:
   1  a file or the output could not be written
   2  the command line makes no sense
   3  the environment refuses (a thread cannot be bound, a child process cannot be started)
-  4  a run read a dead object, crashed or hung";
+  4  a run read a dead object, crashed or hung
+  130  Ctrl-C: the run in progress was finished and its record kept (a second Ctrl-C ends the program at once)";
 
 /// Binding needs Linux.
 const DEFAULT_PIN: &str = if cfg!(target_os = "linux") {
@@ -85,6 +86,10 @@ pub(crate) struct Options {
     /// One CSV row per run into FILE, or to the standard output
     #[arg(long, global = true, value_name = "FILE|-")]
     pub(crate) csv: Option<PathBuf>,
+    /// One JSON object per run appended to FILE; runs that are in it already (same points, machine and build) are not
+    /// run again
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
     /// Show workloads and variants, what each measures and how the peer is used
     #[arg(long, global = true)]
     pub(crate) list: bool,
@@ -102,6 +107,7 @@ impl Options {
             ("--budget", self.budget.is_some()),
             ("--dry-run", self.dry_run),
             ("--csv", self.csv.is_some()),
+            ("--resume", self.resume.is_some()),
         ] {
             if given {
                 return Err(Trouble::Usage(format!(

@@ -45,19 +45,6 @@ pub(crate) enum Pin {
     None,
 }
 
-impl Pin {
-    /// The word of the option.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Pin::CoreFirst => "core-first",
-            Pin::SmtPair => "smt-pair",
-            Pin::Pu => "pu",
-            Pin::Spread => "spread",
-            Pin::None => "none",
-        }
-    }
-}
-
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Job {

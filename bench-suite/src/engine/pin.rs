@@ -106,7 +106,7 @@ mod tests {
     fn a_machine_that_tells_nothing_is_taken_in_order() {
         let cpus = places::look(std::path::Path::new("/no/such/place"), &[3, 5]);
         for pin in [Pin::CoreFirst, Pin::SmtPair, Pin::Pu, Pin::Spread] {
-            assert_eq!(order(pin, &cpus), [[3], [5]], "{}", pin.name());
+            assert_eq!(order(pin, &cpus), [[3], [5]], "{pin:?}");
         }
         assert!(order(Pin::None, &cpus).is_empty());
     }
