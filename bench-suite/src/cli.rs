@@ -24,11 +24,12 @@ Exit codes:
   1  a file or the output could not be written
   2  the command line makes no sense
   3  the environment refuses (a thread cannot be bound, a child process cannot be started)
-  4  a run read a dead object, crashed or hung";
+  4  a run read a dead object, crashed or hung
+  130  Ctrl-C: the run in progress was finished and its record kept (a second Ctrl-C ends the program at once)";
 
 /// Binding needs Linux.
 const DEFAULT_PIN: &str = if cfg!(target_os = "linux") {
-    "core"
+    "core-first"
 } else {
     "none"
 };
@@ -48,7 +49,7 @@ pub(crate) struct Cli {
 /// Options before or after the subcommand.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Thread counts, like 1,2,4; scan counts idle threads, stall counts the parked reader too, grace counts readers
+    /// Thread counts, like 1,2,4 or 1..192:x2 or 1..N:+8 (N: CPUs) or cpus, cores, 2cores, auto; scan counts idle threads, stall counts the parked reader too, grace counts readers
     /// [default: 1,2; write, defer 1; scan 1,16,256,2048; stall 2; grace 0,1]
     #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::counts(text).map(List))]
     pub(crate) threads: Option<List<usize>>,
@@ -64,13 +65,19 @@ pub(crate) struct Options {
     /// Repetitions of each point [default: 3; quick 1]
     #[arg(long, global = true, value_name = "N", value_parser = parse::runs)]
     pub(crate) runs: Option<usize>,
+    /// Wall time for all runs together, like 10m: what is not set by --time and --warmup is scaled to fit
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse::positive_duration)]
+    pub(crate) budget: Option<Duration>,
+    /// Show which runs there would be and how long they would take; measure nothing, write nothing
+    #[arg(long, global = true)]
+    pub(crate) dry_run: bool,
     /// Short runs, one each: to see that it works, not for claims
     #[arg(long, global = true)]
     pub(crate) quick: bool,
     /// Seed of the order of runs
     #[arg(long, global = true, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Bind thread i to the i-th allowed CPU, round robin, or to none
+    /// Where thread i runs, round robin over the allowed CPUs
     #[arg(long, global = true, value_enum, default_value = DEFAULT_PIN)]
     pub(crate) pin: Pin,
     /// One JSON object per run into FILE, or to the standard output
@@ -79,9 +86,37 @@ pub(crate) struct Options {
     /// One CSV row per run into FILE, or to the standard output
     #[arg(long, global = true, value_name = "FILE|-")]
     pub(crate) csv: Option<PathBuf>,
+    /// One JSON object per run appended to FILE; runs that are in it already (same points, machine and build) are not
+    /// run again
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
     /// Show workloads and variants, what each measures and how the peer is used
     #[arg(long, global = true)]
     pub(crate) list: bool,
+}
+
+impl Options {
+    /// Refuses options of runs for a command that has none.
+    pub(crate) fn without_runs(&self, command: &str, threads: bool) -> Result<(), Trouble> {
+        for (option, given) in [
+            ("--threads", self.threads.is_some() && !threads),
+            ("--variants", self.variants.is_some()),
+            ("--time", self.time.is_some()),
+            ("--warmup", self.warmup.is_some()),
+            ("--runs", self.runs.is_some()),
+            ("--budget", self.budget.is_some()),
+            ("--dry-run", self.dry_run),
+            ("--csv", self.csv.is_some()),
+            ("--resume", self.resume.is_some()),
+        ] {
+            if given {
+                return Err(Trouble::Usage(format!(
+                    "{option}: has no meaning for {command}"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A list that is one value of an option.
@@ -120,6 +155,15 @@ pub(crate) enum Command {
     Defer,
     /// Which rung runs here and why, CPU topology, kernel features
     Capabilities,
+    /// Numbers that others published, with source, machine and errata
+    Published {
+        /// Show this set (seed000 to seed004, or external-lazy-mm) instead of the list
+        set: Option<String>,
+    },
+    /// What lines, fences, system calls, barriers and pipes cost here; --json FILE is what `model --machine` reads
+    Calibrate,
+    /// Predicts contention with a queueing model, beside the published numbers: never a measurement
+    Model(crate::model::Ask),
     /// One run in this process, as the parent asks for it
     #[command(name = child::SUBCOMMAND, hide = true)]
     RunOne {
@@ -151,7 +195,11 @@ impl Command {
                 Workload::Grace
             }
             Command::Defer => Workload::Defer,
-            Command::Capabilities | Command::RunOne { .. } => return None,
+            Command::Capabilities
+            | Command::Published { .. }
+            | Command::Calibrate
+            | Command::Model(_)
+            | Command::RunOne { .. } => return None,
         };
         Some((workload, ask))
     }

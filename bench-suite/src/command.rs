@@ -3,9 +3,10 @@
 
 use crate::cli::Options;
 use crate::engine::job::Job;
-use crate::engine::{child, plan};
+use crate::engine::{child, interrupt, plan};
 use crate::points::{Points, about};
 use crate::report::record::{Record, Status};
+use crate::report::resume::Resume;
 use crate::report::sink::{Format, Sink, Target};
 use crate::report::{svg, table};
 use crate::schemes::{self, Support};
@@ -53,10 +54,13 @@ pub(crate) fn say(text: &str) -> Result<(), Trouble> {
 /// One workload.
 pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Result<(), Trouble> {
     let voice = Voice::new(options);
-    let sinks = asked_sinks(options)?;
     let points = Points::of(workload, ask, options);
+    if options.dry_run {
+        return say(&points.plan());
+    }
+    let sinks = asked_sinks(options)?;
     voice.say(&Machine::look().heading())?;
-    let (records, sinks) = perform(&points, sinks)?;
+    let (records, sinks) = perform(&points, sinks, options)?;
     voice.say(&table::render(&records, workload))?;
     finish(&voice, sinks, Vec::new())?;
     verdict(&records)
@@ -64,6 +68,10 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
 
 /// The tour.
 pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
+    let points = Points::tour(options);
+    if options.dry_run {
+        return say(&points.plan());
+    }
     let voice = Voice::new(options);
     let folder = Path::new(FOLDER);
     std::fs::create_dir_all(folder)
@@ -89,7 +97,6 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
             )?,
         ));
     }
-    let points = Points::tour(options);
     voice.say(&Machine::look().heading())?;
     voice.say(&format!(
         "tour: {} runs, {} repetition(s) of each point, about {:.0} ms each with warm-up, some {:.0} s in all{}\n",
@@ -99,7 +106,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         points.wall().as_secs_f64() * 1.12,
         if options.quick { " (quick: not for claims)" } else { "" }
     ))?;
-    let (records, sinks) = perform(&points, sinks)?;
+    let (records, sinks) = perform(&points, sinks, options)?;
     for &workload in Workload::ALL {
         voice.say(&table::render(&records, workload))?;
     }
@@ -126,12 +133,21 @@ fn asked_sinks(options: &Options) -> Result<Vec<Sink>, Trouble> {
 }
 
 /// Runs the plan; every record reaches the sinks before the next run starts.
-fn perform(points: &Points, mut sinks: Vec<Sink>) -> Result<(Vec<Record>, Vec<Sink>), Trouble> {
+fn perform(
+    points: &Points,
+    mut sinks: Vec<Sink>,
+    options: &Options,
+) -> Result<(Vec<Record>, Vec<Sink>), Trouble> {
     let plan = plan::interleave(
         &points.jobs,
         points.runs,
         points.jobs.first().map_or(0, |job| job.seed),
     );
+    let mut resume = match &options.resume {
+        Some(path) => Some(Resume::open(path, &Machine::look().heading())?),
+        None => None,
+    };
+    interrupt::watch();
     let bar = progress(points.count() as u64);
     let mut records = Vec::with_capacity(plan.len());
     for job in &plan {
@@ -139,12 +155,25 @@ fn perform(points: &Points, mut sinks: Vec<Sink>) -> Result<(Vec<Record>, Vec<Si
             // The reason does not change from one repetition to the next.
             Support::No(_) if job.run > 0 => continue,
             Support::No(why) => Record::skipped(job, why),
-            Support::Yes => {
-                bar.set_message(describe(job));
-                let record = child::run(job, about(job))?;
-                bar.inc(1);
-                record
-            }
+            Support::Yes => match resume.as_ref().and_then(|resume| resume.find(job)) {
+                Some(record) => {
+                    bar.inc(1);
+                    record.clone()
+                }
+                None if interrupt::asked() => {
+                    bar.finish_and_clear();
+                    return Err(Trouble::Interrupted(interrupted(&records, points, options)));
+                }
+                None => {
+                    bar.set_message(describe(job));
+                    let mut record = child::run(job, about(job))?;
+                    if let Some(resume) = &mut resume {
+                        resume.append(job, &mut record)?;
+                    }
+                    bar.inc(1);
+                    record
+                }
+            },
         };
         for sink in &mut sinks {
             sink.record(&record)?;
@@ -153,6 +182,22 @@ fn perform(points: &Points, mut sinks: Vec<Sink>) -> Result<(Vec<Record>, Vec<Si
     }
     bar.finish_and_clear();
     Ok((records, sinks))
+}
+
+/// What is said after Ctrl-C.
+fn interrupted(records: &[Record], points: &Points, options: &Options) -> String {
+    let done = records
+        .iter()
+        .filter(|record| record.status != Status::Skipped)
+        .count();
+    let kept = match &options.resume {
+        Some(path) => format!("go on with --resume {}", path.display()),
+        None => "files keep the name that ends in .part".to_owned(),
+    };
+    format!(
+        "interrupted: {done} of {} runs are in; {kept}",
+        points.count()
+    )
 }
 
 fn describe(job: &Job) -> String {
@@ -233,7 +278,15 @@ pub(crate) fn list() -> Result<(), Trouble> {
         "capabilities",
         "which rung runs here and why, topology, kernel features",
     );
-    for (name, what) in kinds.chain([capabilities]) {
+    let more = [
+        ("published", "numbers of others, with source and errata"),
+        ("calibrate", "what lines, fences and barriers cost here"),
+        (
+            "model",
+            "contention predicted, beside the published numbers",
+        ),
+    ];
+    for (name, what) in kinds.chain([capabilities]).chain(more) {
         text.push_str(&format!("  {name:<18}{what}\n"));
     }
     text.push_str(
@@ -258,6 +311,7 @@ pub(crate) fn run_one(job: &str) -> Result<(), Trouble> {
     use crate::engine::crew::Refusal;
     let job: Job = serde_json::from_str(job)
         .map_err(|error| Trouble::Usage(format!("{}: {error}", child::SUBCOMMAND)))?;
+    interrupt::die_with_parent();
     child::set_alarm(&job);
     let record = match workloads::run(&job) {
         Ok(record) => record,

@@ -9,12 +9,18 @@
 //! | `workloads` | one file per thing to measure |
 //! | `engine` | plan, child processes, thread placement, start gate, clocks |
 //! | `report` | records, tables, JSONL, CSV, SVG |
+//! | `published` | numbers of others, with their source |
+//! | `calibrate` | what lines, fences and barriers cost here |
+//! | `model` | predictions of contention, beside the published numbers |
 
+mod calibrate;
 mod cli;
 mod command;
 mod engine;
+mod model;
 mod parse;
 mod points;
+mod published;
 mod report;
 mod schemes;
 mod trouble;
@@ -48,6 +54,9 @@ fn start() -> Result<(), Trouble> {
         None => command::tour(options),
         Some(Command::Capabilities) => command::capabilities(options),
         Some(Command::RunOne { job }) => command::run_one(job),
+        Some(Command::Published { set }) => published::command(set.as_deref(), options),
+        Some(Command::Calibrate) => calibrate::command(options),
+        Some(Command::Model(ask)) => model::command(ask, options),
         Some(command) => match command.workload(options) {
             Some((workload, ask)) => command::workload(workload, &ask, options),
             None => unreachable!("every other command is a workload"),

@@ -1,11 +1,15 @@
 //! Floor 3, bench-suite. Owns the values of options: lists, durations, names, and what is said about bad ones.
 //! May ask the registry for names.
 
+use crate::engine::places;
 use crate::schemes;
 use std::time::Duration;
 
 /// More threads than this are a mistake.
 const MOST_THREADS: usize = 8192;
+
+/// A sweep over more counts than this is a mistake.
+const MOST_COUNTS: usize = 1000;
 
 /// Longer runs than this are a mistake.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -28,9 +32,92 @@ fn list<T: PartialEq>(
     Ok(list)
 }
 
-/// `1,2,4`: thread counts. Whether zero makes sense depends on the workload.
+/// Thread counts, see [`counts_on`], for the CPUs that this process may use.
 pub(crate) fn counts(text: &str) -> Result<Vec<usize>, String> {
-    list(text, crew)
+    counts_on(text, places::allowed)
+}
+
+/// `1,2,4`, `1..192:x2`, `1..N:+8`, `cpus`, `cores`, `2cores`, `auto`: thread counts, in the order given, each once.
+/// `N` is the number of CPUs; `machine` gives it, and that of the cores, where it is asked for. Whether zero makes
+/// sense depends on the workload.
+fn counts_on(text: &str, machine: impl Fn() -> (usize, usize)) -> Result<Vec<usize>, String> {
+    let mut counts = Vec::new();
+    for part in text.split(',') {
+        for count in series(part, &machine)? {
+            if !counts.contains(&count) {
+                counts.push(count);
+            }
+        }
+        if counts.len() > MOST_COUNTS {
+            return Err(format!("more than {MOST_COUNTS} thread counts"));
+        }
+    }
+    Ok(counts)
+}
+
+/// One entry of [`counts_on`].
+fn series(part: &str, machine: &impl Fn() -> (usize, usize)) -> Result<Vec<usize>, String> {
+    let several = |factor: usize, what: &str| {
+        let (cpus, cores) = machine();
+        let each = if what == "cpus" { cpus } else { cores };
+        crew(&factor.saturating_mul(each).to_string())
+    };
+    if part == "auto" {
+        // One, two, three, and on by doubling, as the published sweeps do, until the CPUs are taken twice.
+        let most = (2 * machine().0).min(MOST_THREADS);
+        let doubling = std::iter::successors(Some(3usize), |n| n.checked_mul(2));
+        let all = [1, 2].into_iter().chain(doubling);
+        return Ok(all.take_while(|&n| n <= most.max(2)).collect());
+    }
+    for what in ["cpus", "cores"] {
+        if let Some(factor) = part.strip_suffix(what) {
+            let factor = if factor.is_empty() {
+                1
+            } else {
+                number(factor)?
+            };
+            return several(factor, what).map(|count| vec![count]);
+        }
+    }
+    let Some((from, rest)) = part.split_once("..") else {
+        return crew(part).map(|count| vec![count]);
+    };
+    let (to, step) = match rest.split_once(':') {
+        Some((to, step)) => (to, Some(step)),
+        None => (rest, None),
+    };
+    let bound = |text: &str| match text {
+        "N" => several(1, "cpus"),
+        "" => Err(format!("'{part}' lacks an end (like 1..N:+8)")),
+        text => crew(text),
+    };
+    let (from, to) = (bound(from)?, bound(to)?);
+    if from > to {
+        return Err(format!("'{part}' runs backwards"));
+    }
+    let next: Box<dyn Fn(usize) -> usize> = match step.map(|step| step.split_at(step.len().min(1)))
+    {
+        None => Box::new(|n| n + 1),
+        Some(("+", by)) => match number(by)? {
+            0 => return Err(format!("'{part}' never gets on")),
+            by => Box::new(move |n| n.saturating_add(by)),
+        },
+        Some(("x", by)) => match number(by)? {
+            by if by < 2 || from == 0 => return Err(format!("'{part}' never gets on")),
+            by => Box::new(move |n| n.saturating_mul(by)),
+        },
+        Some(_) => return Err(format!("'{part}': a step is like :x2 or :+8")),
+    };
+    let mut counts = vec![];
+    let mut at = from;
+    while at <= to {
+        if counts.len() > MOST_COUNTS {
+            return Err(format!("more than {MOST_COUNTS} thread counts"));
+        }
+        counts.push(at);
+        at = next(at);
+    }
+    Ok(counts)
 }
 
 /// `0,1us,100us`: how long readers hold.
@@ -179,6 +266,50 @@ mod tests {
         }
         assert_eq!(crew("0"), Ok(0));
         assert!(runs("0").is_err());
+    }
+
+    #[test]
+    fn thread_series() {
+        let on = |cpus, cores| move |text: &str| counts_on(text, || (cpus, cores));
+        let (small, large) = (on(2, 2), on(384, 192));
+        for (text, counts) in [
+            ("1..4", vec![1, 2, 3, 4]),
+            ("1..192:x2", vec![1, 2, 4, 8, 16, 32, 64, 128]),
+            ("3..3", vec![3]),
+            ("1..20:+8", vec![1, 9, 17]),
+            ("0..2", vec![0, 1, 2]),
+            ("4,1..N:x3,cpus", vec![4, 1, 3, 9, 27, 81, 243, 384]),
+            ("cores,2cores,cpus,2cpus", vec![192, 384, 768]),
+            ("N..N", vec![384]),
+            ("auto", vec![1, 2, 3, 6, 12, 24, 48, 96, 192, 384, 768]),
+        ] {
+            assert_eq!(large(text), Ok(counts), "{text}");
+        }
+        assert_eq!(small("auto"), Ok(vec![1, 2, 3]));
+        assert_eq!(on(1, 1)("auto"), Ok(vec![1, 2]));
+        assert_eq!(small("1..N"), Ok(vec![1, 2]));
+        for (bad, why) in [
+            ("4..1", "backwards"),
+            ("8..N", "backwards"),
+            ("1..", "end"),
+            ("..4", "end"),
+            ("1..4:x1", "gets on"),
+            ("1..4:+0", "gets on"),
+            ("0..4:x2", "gets on"),
+            ("1..4:2", "step"),
+            ("1..4:", "step"),
+            ("1..4:x", "empty"),
+            ("1...4", "whole number"),
+            ("1..9999", "at most"),
+            ("1..5000", "more than"),
+            ("xcores", "whole number"),
+            ("9999cpus", "at most"),
+            ("AUTO", "whole number"),
+            ("1..2,,3", "empty"),
+        ] {
+            let error = small(bad).unwrap_err();
+            assert!(error.contains(why), "{bad}: {error}");
+        }
     }
 
     #[test]

@@ -33,14 +33,15 @@ impl Points {
         };
         let time = options.time.unwrap_or(Duration::from_millis(time));
         let warmup = options.warmup.unwrap_or(Duration::from_millis(warmup));
-        let jobs = shapes
+        let mut jobs: Vec<Job> = shapes
             .iter()
             .flat_map(|&shape| cross(workload, shape, time, warmup, options))
             .collect();
-        Points {
-            jobs,
-            runs: runs(options),
+        let runs = runs(options);
+        if let Some(budget) = options.budget {
+            fit(&mut jobs, runs, budget, options);
         }
+        Points { jobs, runs }
     }
 
     /// The points of the tour, timed to fit its budget.
@@ -62,12 +63,8 @@ impl Points {
             .flat_map(|&(workload, shape)| cross(workload, shape, zero, zero, options))
             .collect();
         let runs = runs(options);
-        let budget = if options.quick { QUICK_BUDGET } else { BUDGET };
-        let share = share(&jobs, runs, budget);
-        for job in &mut jobs {
-            job.time = options.time.unwrap_or(share.mul_f64(0.85));
-            job.warmup = options.warmup.unwrap_or(share.mul_f64(0.15));
-        }
+        let usual = if options.quick { QUICK_BUDGET } else { BUDGET };
+        fit(&mut jobs, runs, options.budget.unwrap_or(usual), options);
         Points { jobs, runs }
     }
 
@@ -79,6 +76,43 @@ impl Points {
             .map(|job| job.time + job.warmup)
             .sum::<Duration>()
             * self.runs as u32
+    }
+
+    /// Wall time with the start and the end of the processes.
+    pub(crate) fn estimate(&self) -> Duration {
+        let ends: Duration = self
+            .jobs
+            .iter()
+            .filter(|job| runs_at_all(job))
+            .map(overhead)
+            .sum();
+        self.wall() + ends * self.runs as u32
+    }
+
+    /// What `--dry-run` shows.
+    pub(crate) fn plan(&self) -> String {
+        let mut text = format!(
+            "{} runs: {} points, {} repetition(s) of each; about {:.0} s in all\n",
+            self.count(),
+            self.jobs.iter().filter(|job| runs_at_all(job)).count(),
+            self.runs,
+            self.estimate().as_secs_f64().ceil(),
+        );
+        for job in &self.jobs {
+            let what = format!("{:<8}{:<18}", job.workload.name(), job.variant);
+            let threads = format!("{} readers, {} writers", job.readers, job.writers);
+            let pauses = job.pauses.map_or(String::new(), |pauses| {
+                format!(", hold {:?}, {} idle", pauses.hold, pauses.idle)
+            });
+            match workloads::support(about(job), job) {
+                Support::Yes => text.push_str(&format!(
+                    "  {what}{:>5} threads ({threads}{pauses}), {:?} after {:?}\n",
+                    job.threads, job.time, job.warmup
+                )),
+                Support::No(why) => text.push_str(&format!("  {what}skipped: {why}\n")),
+            }
+        }
+        text
     }
 
     /// Runs that will take place.
@@ -139,6 +173,15 @@ fn overhead(job: &Job) -> Duration {
     Duration::from_millis(12) + Duration::from_micros(100) * (job.threads + idle) as u32
 }
 
+/// Sets what the options leave open such that all runs fit `budget`.
+fn fit(jobs: &mut [Job], runs: usize, budget: Duration, options: &Options) {
+    let share = share(jobs, runs, budget);
+    for job in jobs {
+        job.time = options.time.unwrap_or(share.mul_f64(0.85));
+        job.warmup = options.warmup.unwrap_or(share.mul_f64(0.15));
+    }
+}
+
 /// Time for each run such that all of them fit `budget`, within reason.
 fn share(jobs: &[Job], runs: usize, budget: Duration) -> Duration {
     let live = || jobs.iter().filter(|job| runs_at_all(job));
@@ -173,6 +216,37 @@ mod tests {
                 .iter()
                 .all(|job| job.quick && !job.time.is_zero())
         );
+    }
+
+    #[test]
+    fn a_budget_is_kept_and_options_beat_it() {
+        let threads = ["--threads", "1", "--variants", "hp,mutex"];
+        let of = |more: &[&str]| {
+            let options = options(&[&threads, more].concat());
+            Points::of(Workload::Read, &Ask::default(), &options)
+        };
+        let points = of(&["--budget", "3s", "--runs", "2"]);
+        assert!(
+            points.estimate() <= Duration::from_secs(3),
+            "{:?}",
+            points.estimate()
+        );
+        assert!(
+            points.estimate() > Duration::from_millis(2500),
+            "{:?}",
+            points.estimate()
+        );
+        let points = of(&["--budget", "3s", "--time", "7ms"]);
+        assert!(
+            points
+                .jobs
+                .iter()
+                .all(|job| job.time == Duration::from_millis(7))
+        );
+        let plan = points.plan();
+        assert!(plan.contains("hp") && plan.contains("7ms after"), "{plan}");
+        let options = options(&["--budget", "30s"]);
+        assert!(Points::tour(&options).estimate() <= Duration::from_secs(30));
     }
 
     #[test]

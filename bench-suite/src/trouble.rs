@@ -17,6 +17,8 @@ pub(crate) enum Trouble {
     Environment(String),
     /// A run read a dead object, or its process died (exit 4).
     Correctness(String),
+    /// Ctrl-C (exit 130); what is in is kept.
+    Interrupted(String),
     /// Whoever read the standard output has gone; there is nobody left to tell.
     Gone,
 }
@@ -29,6 +31,7 @@ impl Trouble {
             Trouble::Usage(_) => 2,
             Trouble::Environment(_) => 3,
             Trouble::Correctness(_) => 4,
+            Trouble::Interrupted(_) => 130,
             Trouble::Gone => OK,
         }
     }
@@ -53,7 +56,8 @@ impl fmt::Display for Trouble {
             Trouble::Io(why)
             | Trouble::Usage(why)
             | Trouble::Environment(why)
-            | Trouble::Correctness(why) => f.write_str(why),
+            | Trouble::Correctness(why)
+            | Trouble::Interrupted(why) => f.write_str(why),
             Trouble::Gone => f.write_str("nobody reads the output"),
         }
     }

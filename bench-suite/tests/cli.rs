@@ -294,3 +294,119 @@ fn the_quick_tour_writes_its_files() {
     let lines = records(&fs::read_to_string(place.join("results.jsonl")).unwrap());
     assert!(lines.len() > 16);
 }
+
+#[test]
+fn a_dry_run_measures_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.jsonl");
+    let output = run(&[
+        "read",
+        "--dry-run",
+        "--variants",
+        "mutex,none",
+        "--threads",
+        "1..4:x2",
+        "--runs",
+        "3",
+        "--json",
+        file.to_str().unwrap(),
+    ]);
+    assert!(output.status.success());
+    let plan = text(&output.stdout);
+    assert!(plan.starts_with("18 runs: 6 points"), "{plan}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// Runs that are in the file are not run again; what was cut off is.
+#[test]
+fn a_sweep_is_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sweep.jsonl");
+    let sweep = |runs: &str| {
+        let arguments = [
+            &[
+                "read",
+                "--variants",
+                "mutex",
+                "--threads",
+                "1,2",
+                "--runs",
+                runs,
+                "--resume",
+                file.to_str().unwrap(),
+            ][..],
+            &["--time", "5ms", "--warmup", "0s"],
+        ]
+        .concat();
+        let output = run(&arguments);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("2 threads"));
+        fs::read_to_string(&file).unwrap()
+    };
+    let first = sweep("1");
+    assert_eq!(first.lines().count(), 2);
+    assert_eq!(sweep("1"), first, "nothing is run again");
+    let second = sweep("2");
+    assert!(second.starts_with(&first));
+    assert_eq!(second.lines().count(), 4);
+    fs::write(&file, &second[..second.len() - 40]).unwrap();
+    let mended = sweep("2");
+    assert_eq!(mended.lines().count(), 4);
+    assert!(mended.starts_with(&first));
+
+    for (content, word) in [
+        ("{\"schema\":99}\n", "schema 99"),
+        ("not a record\n", "line 1"),
+    ] {
+        fs::write(&file, content).unwrap();
+        let output = run(&["read", "--quick", "--resume", file.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(2));
+        let complaint = text(&output.stderr);
+        assert!(complaint.contains(word), "{complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+        assert_eq!(
+            fs::read_to_string(&file).unwrap(),
+            content,
+            "left as it was"
+        );
+    }
+}
+
+/// The run in progress is finished and kept.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_sweep_keeps_what_is_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sweep.jsonl");
+    let child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("hpbench"))
+        .args([
+            "read",
+            "--variants",
+            "mutex",
+            "--threads",
+            "1",
+            "--runs",
+            "1000",
+        ])
+        .args(["--time", "100ms", "--warmup", "0s", "--resume"])
+        .arg(&file)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    while fs::read_to_string(&file).map_or(0, |text| text.lines().count()) < 2 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // SAFETY: a signal to a child that has not been waited for.
+    unsafe { libc::kill(child.id().try_into().unwrap(), libc::SIGINT) };
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let lines = records(&fs::read_to_string(&file).unwrap());
+    assert!(lines.len() >= 2 && lines.len() < 1000);
+    assert!(lines.iter().all(|record| record["status"] == "ok"));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains(&format!("{} of 1000 runs are in", lines.len())),
+        "{said}"
+    );
+}

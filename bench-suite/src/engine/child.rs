@@ -34,6 +34,8 @@ pub(crate) fn run(job: &Job, about: &About) -> Result<Record, Trouble> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     if let Some(rung) = about.rung {
         command.env(RUNG_VARIABLE, rung);
     }

@@ -14,8 +14,8 @@
 //! **Orderings.** The phase word is stored with Release and read with Relaxed in the loop: nothing is published
 //! through it; results come back through `join`.
 
-use super::job::Job;
-use super::pin;
+use super::job::{Job, Pin};
+use super::{pin, places};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -237,18 +237,22 @@ pub(crate) fn run(
     workers: Vec<Worker<'_>>,
     at_stop: impl FnOnce(),
 ) -> Result<(Vec<Tally>, Option<String>), Refusal> {
-    let cpus = pin::allowed();
+    let places = match job.pin {
+        Pin::None => Vec::new(),
+        pin => pin::order(pin, &places::here()),
+    };
     let pace = Pace::new();
     let count = workers.len();
     std::thread::scope(|scope| {
         let mut crew = Vec::with_capacity(count);
         for (index, worker) in workers.into_iter().enumerate() {
-            let (pace, cpu) = (&pace, pin::place(job.pin, &cpus, index));
+            let cpus = (!places.is_empty()).then(|| places[index % places.len()].clone());
+            let pace = &pace;
             let spawned =
                 std::thread::Builder::new()
                     .stack_size(STACK)
                     .spawn_scoped(scope, move || {
-                        if let Some(Err(why)) = cpu.map(pin::bind) {
+                        if let Some(Err(why)) = cpus.as_deref().map(pin::bind_all) {
                             pace.arrive(Some(why));
                             return None;
                         }
@@ -366,7 +370,7 @@ mod tests {
                 }) as Worker<'_>
             })
             .collect();
-        let (tallies, early) = run(&job(Pin::Core), workers, || ()).unwrap();
+        let (tallies, early) = run(&job(Pin::CoreFirst), workers, || ()).unwrap();
         let rate = Rate::of(&tallies).unwrap();
         assert_eq!(early, None);
         assert!(

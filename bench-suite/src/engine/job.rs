@@ -29,11 +29,19 @@ pub(crate) struct Pauses {
 
 /// Where threads run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Pin {
-    /// Thread i on the i-th allowed CPU, round robin.
-    Core,
-    /// Wherever the scheduler likes.
+    /// One CPU of each core first, cache by cache and socket by socket; then their siblings
+    #[value(alias = "core")]
+    #[serde(alias = "core")]
+    CoreFirst,
+    /// All CPUs of core i together, core by core: what will-it-scale does
+    SmtPair,
+    /// The i-th CPU by its number
+    Pu,
+    /// As far apart as can be: socket after socket, cache after cache
+    Spread,
+    /// Wherever the scheduler likes
     None,
 }
 

@@ -3,6 +3,8 @@
 
 pub(crate) mod child;
 pub(crate) mod crew;
+pub(crate) mod interrupt;
 pub(crate) mod job;
 pub(crate) mod pin;
+pub(crate) mod places;
 pub(crate) mod plan;

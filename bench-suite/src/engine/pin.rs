@@ -2,6 +2,7 @@
 //! May touch the scheduler's affinity calls.
 
 use super::job::Pin;
+use super::places::{self, Cpu};
 
 /// The CPUs that the process may use, in ascending order.
 #[cfg(target_os = "linux")]
@@ -30,43 +31,71 @@ pub(crate) fn allowed() -> Vec<usize> {
     (0..std::thread::available_parallelism().map_or(1, Into::into)).collect()
 }
 
-/// The CPU for thread `index`, if threads are bound at all.
-pub(crate) fn place(pin: Pin, cpus: &[usize], index: usize) -> Option<usize> {
+/// The CPUs for each thread in turn, round robin; empty where threads are not bound.
+pub(crate) fn order(pin: Pin, cpus: &[Cpu]) -> Vec<Vec<usize>> {
     match pin {
-        Pin::Core if !cpus.is_empty() => Some(cpus[index % cpus.len()]),
-        _ => None,
+        Pin::CoreFirst => places::core_first(cpus)
+            .into_iter()
+            .map(|cpu| vec![cpu])
+            .collect(),
+        Pin::SmtPair => places::cores(cpus),
+        Pin::Pu => cpus.iter().map(|cpu| vec![cpu.cpu]).collect(),
+        Pin::Spread => places::spread(cpus)
+            .into_iter()
+            .map(|cpu| vec![cpu])
+            .collect(),
+        Pin::None => Vec::new(),
     }
 }
 
-/// Binds the calling thread to `cpu` and reads the binding back.
-#[cfg(target_os = "linux")]
+/// Binds the calling thread to `cpu`.
 pub(crate) fn bind(cpu: usize) -> Result<(), String> {
+    bind_all(&[cpu])
+}
+
+/// Binds the calling thread to `cpus` and reads the binding back.
+#[cfg(target_os = "linux")]
+pub(crate) fn bind_all(cpus: &[usize]) -> Result<(), String> {
     let bits = libc::c_ulong::BITS as usize;
-    let mut mask = vec![0 as libc::c_ulong; (cpu / bits + 1).max(16)];
-    mask[cpu / bits] |= 1 << (cpu % bits);
+    let last = cpus.iter().max().copied().unwrap_or(0);
+    let mut mask = vec![0 as libc::c_ulong; (last / bits + 1).max(16)];
+    for cpu in cpus {
+        mask[cpu / bits] |= 1 << (cpu % bits);
+    }
     // SAFETY: the mask is readable for its size; pid 0 is the calling thread.
     let rc =
         unsafe { libc::sched_setaffinity(0, size_of_val(mask.as_slice()), mask.as_ptr().cast()) };
     if rc != 0 {
         return Err(format!(
-            "--pin core: cannot bind a thread to CPU {cpu}: {}",
+            "--pin: cannot bind a thread to CPU {}: {}",
+            shown(cpus),
             std::io::Error::last_os_error()
         ));
     }
-    match allowed().as_slice() {
-        [only] if *only == cpu => Ok(()),
+    let mut wanted = cpus.to_vec();
+    wanted.sort_unstable();
+    match allowed() {
+        bound if bound == wanted => Ok(()),
         other => Err(format!(
-            "--pin core: bound a thread to CPU {cpu}, but the system says {other:?}"
+            "--pin: bound a thread to CPU {}, but the system says {}",
+            shown(cpus),
+            shown(&other)
         )),
     }
 }
 
 /// Binding needs Linux.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn bind(cpu: usize) -> Result<(), String> {
+pub(crate) fn bind_all(cpus: &[usize]) -> Result<(), String> {
     Err(format!(
-        "--pin core: cannot bind a thread to CPU {cpu} on this system (use --pin none)"
+        "--pin: cannot bind a thread to CPU {} on this system (use --pin none)",
+        shown(cpus)
     ))
+}
+
+fn shown(cpus: &[usize]) -> String {
+    let numbers: Vec<String> = cpus.iter().map(usize::to_string).collect();
+    numbers.join(",")
 }
 
 #[cfg(test)]
@@ -74,11 +103,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_go_round_robin() {
-        assert_eq!(place(Pin::Core, &[3, 5], 0), Some(3));
-        assert_eq!(place(Pin::Core, &[3, 5], 1), Some(5));
-        assert_eq!(place(Pin::Core, &[3, 5], 2), Some(3));
-        assert_eq!(place(Pin::None, &[3, 5], 2), None);
+    fn a_machine_that_tells_nothing_is_taken_in_order() {
+        let cpus = places::look(std::path::Path::new("/no/such/place"), &[3, 5]);
+        for pin in [Pin::CoreFirst, Pin::SmtPair, Pin::Pu, Pin::Spread] {
+            assert_eq!(order(pin, &cpus), [[3], [5]], "{pin:?}");
+        }
+        assert!(order(Pin::None, &cpus).is_empty());
     }
 
     #[cfg(target_os = "linux")]
@@ -88,7 +118,7 @@ mod tests {
             let cpu = *allowed().last().unwrap();
             bind(cpu).unwrap();
             assert_eq!(allowed(), [cpu]);
-            assert!(bind(100_000).unwrap_err().contains("--pin core"));
+            assert!(bind(100_000).unwrap_err().contains("--pin"));
         })
         .join()
         .unwrap();

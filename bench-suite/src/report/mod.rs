@@ -3,6 +3,7 @@
 
 pub(crate) mod human;
 pub(crate) mod record;
+pub(crate) mod resume;
 pub(crate) mod sink;
 pub(crate) mod stats;
 pub(crate) mod summary;

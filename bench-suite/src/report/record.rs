@@ -206,7 +206,7 @@ pub(crate) mod tests {
             seed: 9,
             time: Duration::from_secs(1),
             warmup: Duration::from_millis(200),
-            pin: Pin::Core,
+            pin: Pin::CoreFirst,
             quick: false,
         };
         let mut record = Record::empty(&job);

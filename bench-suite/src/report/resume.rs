@@ -1,0 +1,117 @@
+//! Floor 3, bench-suite. Owns the file of `--resume`: records that are there already, and new ones behind them.
+//! May touch that file, and reads this program's own image for its identity.
+//!
+//! A record belongs to a run by its *key*: everything that was asked for, the machine, and the build. The file is only
+//! ever appended to; a last line that was cut off (the program was killed, the disk was full) is cut away.
+
+use super::record::{Record, SCHEMA};
+use crate::engine::job::Job;
+use crate::trouble::Trouble;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Where a record holds its key.
+const KEY: &str = "key";
+
+/// The file.
+#[derive(Debug)]
+pub(crate) struct Resume {
+    file: File,
+    label: String,
+    /// What machine and build are hashed to.
+    here: u64,
+    finished: HashMap<String, Record>,
+}
+
+impl Resume {
+    /// Opens `path`, which need not exist. `machine` describes this one.
+    pub(crate) fn open(path: &Path, machine: &str) -> Result<Self, Trouble> {
+        let label = format!("--resume {}", path.display());
+        let fail = |error: std::io::Error| Trouble::write(&label, &error);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(fail)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(fail)?;
+        let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
+        let mut finished = HashMap::new();
+        for (n, line) in bytes[..whole].split(|&b| b == b'\n').enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            let usage = |why: String| Trouble::Usage(format!("{label}: line {}: {why}", n + 1));
+            let value: serde_json::Value = serde_json::from_slice(line)
+                .map_err(|error| usage(format!("no record: {error}")))?;
+            let schema = value.get("schema").and_then(serde_json::Value::as_u64);
+            if schema != Some(u64::from(SCHEMA)) {
+                let found = schema.map_or("no schema".to_owned(), |n| format!("schema {n}"));
+                return Err(usage(format!(
+                    "{found}, this program writes schema {SCHEMA}"
+                )));
+            }
+            let record: Record = serde_json::from_value(value)
+                .map_err(|error| usage(format!("no record: {error}")))?;
+            if let Some(key) = record.params.get(KEY).and_then(serde_json::Value::as_str) {
+                finished.insert(key.to_owned(), record);
+            }
+        }
+        // What was cut off is cut away, so that the next line is one.
+        file.set_len(whole as u64).map_err(fail)?;
+        file.seek(SeekFrom::End(0)).map_err(fail)?;
+        let mut here = DefaultHasher::new();
+        machine.hash(&mut here);
+        std::env::current_exe()
+            .and_then(std::fs::read)
+            .map_err(|error| {
+                Trouble::Environment(format!(
+                    "cannot read this program to tell its build: {error}"
+                ))
+            })?
+            .hash(&mut here);
+        Ok(Resume {
+            file,
+            label,
+            here: here.finish(),
+            finished,
+        })
+    }
+
+    /// The key of a run: not of its place in the order.
+    fn key(&self, job: &Job) -> String {
+        let asked = Job {
+            order: 0,
+            seed: 0,
+            ..job.clone()
+        };
+        let mut hash = DefaultHasher::new();
+        self.here.hash(&mut hash);
+        serde_json::to_string(&asked)
+            .expect("a job is plain data")
+            .hash(&mut hash);
+        format!("{:016x}", hash.finish())
+    }
+
+    /// The record of `job`, if the file has it. Failed runs are run again.
+    pub(crate) fn find(&self, job: &Job) -> Option<&Record> {
+        use super::record::Status;
+        self.finished
+            .get(&self.key(job))
+            .filter(|record| record.status != Status::Failed)
+    }
+
+    /// Appends the record of `job`.
+    pub(crate) fn append(&mut self, job: &Job, record: &mut Record) -> Result<(), Trouble> {
+        record.set(KEY, self.key(job));
+        self.file
+            .write_all(record.to_line().as_bytes())
+            .and_then(|()| self.file.flush())
+            .map_err(|error| Trouble::write(&self.label, &error))
+    }
+}
