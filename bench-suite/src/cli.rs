@@ -21,7 +21,7 @@ tables go to the standard error.
 
 Exit codes:
   0  all runs are in (also when the reader of the standard output goes away early)
-  1  a file or the output could not be written
+  1  a file or the output could not be written; compare: a point is slower than --fail-if allows
   2  the command line makes no sense
   3  the environment refuses (a thread cannot be bound, a child process cannot be started)
   4  a run read a dead object, crashed or hung
@@ -162,6 +162,8 @@ pub(crate) enum Command {
     },
     /// What lines, fences, system calls, barriers and pipes cost here; --json FILE is what `model --machine` reads
     Calibrate,
+    /// The same points in two files of records: ratio, interval and verdict for each
+    Compare(crate::report::compare::Ask),
     /// Predicts contention with a queueing model, beside the published numbers: never a measurement
     Model(crate::model::Ask),
     /// One run in this process, as the parent asks for it
@@ -199,6 +201,7 @@ impl Command {
             | Command::Published { .. }
             | Command::Calibrate
             | Command::Model(_)
+            | Command::Compare(_)
             | Command::RunOne { .. } => return None,
         };
         Some((workload, ask))

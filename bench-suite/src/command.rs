@@ -147,6 +147,7 @@ fn perform(
         Some(path) => Some(Resume::open(path, &Machine::look().heading())?),
         None => None,
     };
+    let machine = Machine::look().name();
     interrupt::watch();
     let bar = progress(points.count() as u64);
     let mut records = Vec::with_capacity(plan.len());
@@ -167,6 +168,7 @@ fn perform(
                 None => {
                     bar.set_message(describe(job));
                     let mut record = child::run(job, about(job))?;
+                    record.set("machine", machine.clone());
                     if let Some(resume) = &mut resume {
                         resume.append(job, &mut record)?;
                     }
@@ -279,6 +281,7 @@ pub(crate) fn list() -> Result<(), Trouble> {
         "which rung runs here and why, topology, kernel features",
     );
     let more = [
+        ("compare", "two files of records, point by point"),
         ("published", "numbers of others, with source and errata"),
         ("calibrate", "what lines, fences and barriers cost here"),
         (

@@ -56,6 +56,10 @@ fn start() -> Result<(), Trouble> {
         Some(Command::RunOne { job }) => command::run_one(job),
         Some(Command::Published { set }) => published::command(set.as_deref(), options),
         Some(Command::Calibrate) => calibrate::command(options),
+        Some(Command::Compare(ask)) => {
+            options.without_runs("compare", false)?;
+            report::compare::command(ask)
+        }
         Some(Command::Model(ask)) => model::command(ask, options),
         Some(command) => match command.workload(options) {
             Some((workload, ask)) => command::workload(workload, &ask, options),

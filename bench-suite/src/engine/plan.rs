@@ -24,11 +24,16 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// A number below `end`, which is not 0.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        ((u128::from(self.next()) * end as u128) >> 64) as usize
+    }
+
     /// Shuffles by swapping each place with a random one at or below it.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
-            let j = (u128::from(self.next()) * (i as u128 + 1)) >> 64;
-            items.swap(i, j as usize);
+            let j = self.below(i + 1);
+            items.swap(i, j);
         }
     }
 }

@@ -119,6 +119,23 @@ impl Record {
         self.params.get(key).and_then(Value::as_f64)
     }
 
+    /// A textual parameter.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.params.get(key).and_then(Value::as_str)
+    }
+
+    /// The record of one line of JSONL; or what is wrong with it.
+    pub(crate) fn parse(line: &str) -> Result<Self, String> {
+        let value: Value =
+            serde_json::from_str(line).map_err(|error| format!("no record: {error}"))?;
+        let schema = value.get("schema").and_then(Value::as_u64);
+        if schema != Some(u64::from(SCHEMA)) {
+            let found = schema.map_or("no schema".to_owned(), |n| format!("schema {n}"));
+            return Err(format!("{found}, this program writes schema {SCHEMA}"));
+        }
+        serde_json::from_value(value).map_err(|error| format!("no record: {error}"))
+    }
+
     /// Adds to the note.
     pub(crate) fn remark(&mut self, text: &str) {
         if !self.note.is_empty() {

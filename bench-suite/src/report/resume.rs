@@ -4,7 +4,7 @@
 //! A record belongs to a run by its *key*: everything that was asked for, the machine, and the build. The file is only
 //! ever appended to; a last line that was cut off (the program was killed, the disk was full) is cut away.
 
-use super::record::{Record, SCHEMA};
+use super::record::Record;
 use crate::engine::job::Job;
 use crate::trouble::Trouble;
 use std::collections::HashMap;
@@ -46,19 +46,11 @@ impl Resume {
             if line.is_empty() {
                 continue;
             }
-            let usage = |why: String| Trouble::Usage(format!("{label}: line {}: {why}", n + 1));
-            let value: serde_json::Value = serde_json::from_slice(line)
-                .map_err(|error| usage(format!("no record: {error}")))?;
-            let schema = value.get("schema").and_then(serde_json::Value::as_u64);
-            if schema != Some(u64::from(SCHEMA)) {
-                let found = schema.map_or("no schema".to_owned(), |n| format!("schema {n}"));
-                return Err(usage(format!(
-                    "{found}, this program writes schema {SCHEMA}"
-                )));
-            }
-            let record: Record = serde_json::from_value(value)
-                .map_err(|error| usage(format!("no record: {error}")))?;
-            if let Some(key) = record.params.get(KEY).and_then(serde_json::Value::as_str) {
+            let record = std::str::from_utf8(line)
+                .map_err(|error| error.to_string())
+                .and_then(Record::parse)
+                .map_err(|why| Trouble::Usage(format!("{label}: line {}: {why}", n + 1)))?;
+            if let Some(key) = record.text(KEY) {
                 finished.insert(key.to_owned(), record);
             }
         }

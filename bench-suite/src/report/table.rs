@@ -74,7 +74,7 @@ fn left_out(records: &[Record], workload: Workload) -> String {
 }
 
 /// Pads the columns: the first to the left, the others to the right. The first row is the heading.
-fn align(rows: &[Vec<String>]) -> String {
+pub(crate) fn align(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter()

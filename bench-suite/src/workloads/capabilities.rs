@@ -83,6 +83,17 @@ impl Machine {
         }
     }
 
+    /// What tells machines apart in records.
+    pub(crate) fn name(&self) -> String {
+        format!(
+            "{}, {} CPUs, {} {}",
+            self.cpu_model,
+            self.allowed_cpus.len(),
+            self.os,
+            self.kernel
+        )
+    }
+
     /// The two lines above the tables.
     pub(crate) fn heading(&self) -> String {
         format!(
