@@ -162,6 +162,9 @@ pub(crate) enum Command {
     },
     /// What lines, fences, system calls, barriers and pipes cost here; --json FILE is what `model --machine` reads
     Calibrate,
+    /// will-it-scale's context_switch1: pairs of threads or processes that hand a byte back and forth
+    #[cfg(target_os = "linux")]
+    Ctxsw(crate::ctxsw::Ask),
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
     /// Predicts contention with a queueing model, beside the published numbers: never a measurement
@@ -197,6 +200,8 @@ impl Command {
                 Workload::Grace
             }
             Command::Defer => Workload::Defer,
+            #[cfg(target_os = "linux")]
+            Command::Ctxsw(_) => return None,
             Command::Capabilities
             | Command::Published { .. }
             | Command::Calibrate

@@ -281,6 +281,10 @@ pub(crate) fn list() -> Result<(), Trouble> {
         "which rung runs here and why, topology, kernel features",
     );
     let more = [
+        (
+            "ctxsw",
+            "will-it-scale's context_switch1, threads and processes",
+        ),
         ("compare", "two files of records, point by point"),
         ("published", "numbers of others, with source and errata"),
         ("calibrate", "what lines, fences and barriers cost here"),

@@ -11,11 +11,14 @@
 //! | `report` | records, tables, JSONL, CSV, SVG |
 //! | `published` | numbers of others, with their source |
 //! | `calibrate` | what lines, fences and barriers cost here |
+//! | `ctxsw` | will-it-scale's context_switch1 |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod calibrate;
 mod cli;
 mod command;
+#[cfg(target_os = "linux")]
+mod ctxsw;
 mod engine;
 mod model;
 mod parse;
@@ -56,6 +59,8 @@ fn start() -> Result<(), Trouble> {
         Some(Command::RunOne { job }) => command::run_one(job),
         Some(Command::Published { set }) => published::command(set.as_deref(), options),
         Some(Command::Calibrate) => calibrate::command(options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Ctxsw(ask)) => ctxsw::command(ask, options),
         Some(Command::Compare(ask)) => {
             options.without_runs("compare", false)?;
             report::compare::command(ask)
