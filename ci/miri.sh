@@ -12,12 +12,13 @@ flags="-Zmiri-disable-isolation"
 
 # Units are small: more seeds.
 MIRIFLAGS="$flags -Zmiri-many-seeds=0..8" \
-    cargo +"$NIGHTLY" miri test --no-fail-fast -p percpu -p hp -p rcu-lite --lib --target-dir target-miri
+    cargo +"$NIGHTLY" miri test --no-fail-fast -p percpu -p hp -p rcu-lite -p refcounts --lib --target-dir target-miri
 # Whole scenarios are slow: fewer. (Named one by one, because `--tests` would
 # run the units again, and a pattern fails where it matches nothing.)
-for package in percpu hp rcu-lite; do
+for folder in percpu hp rcu-lite bench-suite/refcounts; do
+    package=$(basename "$folder")
     tests=()
-    for file in "$package"/tests/*.rs; do
+    for file in "$folder"/tests/*.rs; do
         [[ -f $file ]] && tests+=(--test "$(basename "$file" .rs)")
     done
     if ((${#tests[@]})); then

@@ -34,7 +34,8 @@ import time
 from dataclasses import dataclass, field
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CRATES = ("percpu", "hp", "rcu-lite")
+CRATES = ("percpu", "hp", "rcu-lite", "refcounts")
+FOLDERS = {"refcounts": "bench-suite/refcounts"}  # where the folder is not called like the crate
 LIMIT = 60  # seconds for the models of one mutant
 
 REL, ACQ, AR, RLX = (
@@ -78,6 +79,10 @@ def weaken(name, file, old, token, to, models, why=""):
 def change(name, file, edits, models, why="", hang=False):
     """A step dropped or swapped."""
     MUTANTS.append(Mutant(name, file, edits, models, why, hang))
+
+
+def folder_of(crate):
+    return FOLDERS.get(crate, crate)
 
 
 def unkillable(file, old, token, why, to=None, models=""):
@@ -826,6 +831,177 @@ unkillable(F, "&*self.head.load(Ordering::Acquire)", ACQ, UNMADE)
 unkillable(F, "            Ordering::AcqRel,\n            Ordering::Acquire,", AR, UNMADE)
 unkillable(F, "            Ordering::AcqRel,\n            Ordering::Acquire,", ACQ, UNMADE)
 
+# ------------------------------------------------------------- refcounts
+
+NEWEST = "loom's read-modify-writes read the newest value in any case, so their order is the order of execution"
+
+F = "bench-suite/refcounts/src/plain.rs"
+weaken("refs plain: Put Relaxed", F, "let old = self.count.fetch_sub(UNIT, Ordering::Release);",
+       REL, RLX, "refcounts:plain")
+weaken("refs plain: last put not Acquire", F, "            self.count.load(Ordering::Acquire);",
+       ACQ, RLX, "refcounts:plain")
+change("refs plain: a weak get is an addition", F,
+       [("            if now == 0 {\n                return false;", "            if false {\n                return false;")],
+       "refcounts:plain", "revives the dead")
+SHARED_PUT = "    if count.fetch_sub(1, Ordering::Release) != 1 {\n        return false;\n    }\n    // Acquire: pairs with every \"Put\".\n    count.load(Ordering::Acquire);"
+weaken("refs shared count: Put Relaxed", F, "if count.fetch_sub(1, Ordering::Release) != 1 {",
+       REL, RLX, "refcounts:l13::a_kill_against_two refcounts:t18::a_drop")
+weaken("refs shared count: last put not Acquire", F, SHARED_PUT, ACQ, RLX,
+       "refcounts:l13::a_kill refcounts:t18::a_drop")
+
+F = "bench-suite/refcounts/src/rcuref.rs"
+weaken("refs rcuref: Put Relaxed", F, ".fetch_sub(UNIT, Ordering::Release)", REL, RLX, "refcounts:l12")
+DEAD = "                Ordering::Acquire,\n                Ordering::Relaxed,"
+weaken("refs rcuref: Dead Relaxed", F, DEAD, ACQ, RLX, "refcounts:l12")
+weaken("refs rcuref: is_dead Relaxed", F, "let now = self.word.load(Ordering::Acquire);", ACQ, RLX,
+       "refcounts:l12::dead")
+change("refs rcuref: a count of 0 is dead", F,
+       [("        (RELEASED..Self::NOREF).contains(&now)", "        now >= RELEASED")],
+       "refcounts:l12::dead", "the observer frees what a get is about to revive")
+change("refs rcuref: the put looks again", F,
+       [("    fn put_cold(&self, now: u32) -> Outcome {",
+         "    fn put_cold(&self, _: u32) -> Outcome {\n        let now = self.word.load(Ordering::Relaxed);")],
+       "refcounts:t17", "Linux until 2025")
+change("refs rcuref: no exchange, NOREF is dead", F,
+       [("        if now == Self::NOREF {", "        if now == Self::NOREF {\n            self.word.load(Ordering::Acquire);\n            return Outcome::Last;\n        }\n        if now == Self::NOREF {")],
+       "refcounts:l12::a_get refcounts:t17")
+change("refs rcuref: a failed get parks by a store", F,
+       [("""            // Relaxed: keeps the release sequence of the puts alive.
+            self.word.swap(DEAD, Ordering::Relaxed);""", """            self.word.store(DEAD, Ordering::Relaxed);""")],
+       "refcounts:l12::dead", "breaks the release sequence: the observer frees without the holders' pasts")
+change("refs rcuref: saturated is dead", F,
+       [("    fn get_cold(&self, now: u32) -> bool {\n        if now >= RELEASED {", "    fn get_cold(&self, now: u32) -> bool {\n        if now >= SATURATED_FROM {")],
+       "refcounts:l12::saturated")
+
+F = "bench-suite/refcounts/src/per_cpu.rs"
+unkillable(F, "sum.wrapping_add(line.words()[WORD].load(Ordering::Acquire))", ACQ,
+           "belt and braces: every section that is summed lies before the heavy barrier, and so does the past of its put", RLX,
+           "refcounts:l13 refcounts:t18")
+change("refs per-CPU: lines are not zeroed", F,
+       [("            line.words()[WORD].store(0, Ordering::Relaxed);", "            let _ = line;")],
+       "refcounts:l13::a_switch refcounts:t18::lines")
+
+F = "bench-suite/refcounts/src/shards.rs"
+unkillable(F, "word.fetch_add(n.wrapping_mul(ONE), Ordering::AcqRel)", AR,
+           "its Acquire half: the bias before an open word. " + NEWEST, REL, "refcounts:l13")
+weaken("refs shards: addition Acquire", F, "word.fetch_add(n.wrapping_mul(ONE), Ordering::AcqRel)",
+       AR, ACQ, "refcounts:l13::a_kill")
+weaken("refs shards: Close Relaxed", F, "word.swap(CLOSED, Ordering::Acquire)", ACQ, RLX, "refcounts:l13::a_kill")
+unkillable(F, "word.swap(0, Ordering::Release);", REL, "the bias before an open word. " + NEWEST, RLX, "refcounts:l13")
+change("refs shards: closed by look and store", F,
+       [("            sum.wrapping_add(value(word.swap(CLOSED, Ordering::Acquire)))",
+         "            let now = word.load(Ordering::Acquire);\n            word.store(CLOSED, Ordering::Relaxed);\n            sum.wrapping_add(value(now))")],
+       "refcounts:l13::a_kill refcounts:l13::a_switch")
+change("refs shards: a closed word counts", F,
+       [(" & CLOSED == 0\n", " & CLOSED < 2\n")], "refcounts:l13::a_kill refcounts:l13::a_switch")
+
+F = "bench-suite/refcounts/src/percpu_ref.rs"
+change("refs percpu_ref: no barrier before the sum", F,
+       [("        if rung() == Rung::Rseq {\n            heavy()?;\n        }\n", "        let _ = (rung(), Rung::Rseq, heavy);\n")],
+       "refcounts:l13::a_kill refcounts:l13::a_switch", "a section that saw the open gate adds after the sum")
+change("refs percpu_ref: the gate is shut after the barrier", F,
+       [("        self.mode.store(mode, Ordering::Relaxed);\n        if switch.folded {\n            return Ok(());\n        }\n",
+         "        if switch.folded {\n            self.mode.store(mode, Ordering::Relaxed);\n            return Ok(());\n        }\n"),
+        ("            heavy()?;\n        }\n", "            heavy()?;\n        }\n        self.mode.store(mode, Ordering::Relaxed);\n")],
+       "refcounts:l13::a_kill refcounts:l13::a_switch")
+change("refs percpu_ref: no bias", F,
+       [("const BIAS: usize = 1 << (usize::BITS - 1);", "const BIAS: usize = 0;")],
+       "refcounts:l13::a_kill refcounts:l13::a_switch", "a put reaches zero before the lines are folded in")
+change("refs percpu_ref: the bias goes before the sum comes", F,
+       [("        let sum = self.per_cpu.sum().wrapping_add(self.shards.close());\n",
+         "        self.count.fetch_sub(BIAS, Ordering::Relaxed);\n        let sum = self.per_cpu.sum().wrapping_add(self.shards.close());\n"),
+        (".fetch_add(sum.wrapping_sub(BIAS), Ordering::Relaxed);", ".fetch_add(sum, Ordering::Relaxed);")],
+       "refcounts:l13::a_kill refcounts:l13::a_switch")
+change("refs percpu_ref: the initial reference goes before the sum comes", F,
+       [("        self.fold(&mut switch, ATOMIC | DEAD)?;\n        switch.killed = true;\n        confirm();\n        drop(switch);\n        Ok(plain::put(&self.count))",
+         "        let last = plain::put(&self.count);\n        self.fold(&mut switch, ATOMIC | DEAD)?;\n        switch.killed = true;\n        confirm();\n        drop(switch);\n        Ok(last || self.count.load(Ordering::Acquire) == 0)")],
+       "refcounts:l13::a_kill", "nobody, or two, are the last")
+change("refs percpu_ref: shards are not closed", F,
+       [(".wrapping_add(self.shards.close());", ".wrapping_add(self.shards.sum());")], "refcounts:l13::a_kill refcounts:l13::a_switch")
+change("refs percpu_ref: opened before the bias is on", F,
+       [("        self.count\n            .fetch_add(BIAS.wrapping_add(more), Ordering::Relaxed);\n        self.per_cpu.reset();\n        self.shards.open();\n",
+         "        self.per_cpu.reset();\n        self.shards.open();\n        self.count\n            .fetch_add(BIAS.wrapping_add(more), Ordering::Relaxed);\n")],
+       "refcounts:l13::a_switch refcounts:l13::a_revival", "counted in an open word, put in the shared count: a false zero")
+change("refs percpu_ref: zeroed after opening", F,
+       [("        self.per_cpu.reset();\n", ""),
+        ("        self.mode.store(PER_CPU, Ordering::Release);\n", "        self.mode.store(PER_CPU, Ordering::Release);\n        self.per_cpu.reset();\n")],
+       "refcounts:l13::a_switch refcounts:l13::a_revival")
+weaken("refs percpu_ref: Open Relaxed", F, "self.mode.store(PER_CPU, Ordering::Release);", REL, RLX,
+       "refcounts:l13::a_switch", "a section adds to what a line held before")
+
+F = "bench-suite/refcounts/src/split.rs"
+SPLIT = "refcounts:split"
+weaken("refs split: load Relaxed", F, "self.word.fetch_add(ONE, Ordering::Acquire);", ACQ, RLX, SPLIT)
+weaken("refs split: Publish Acquire only", F, "self.word.swap(word, Ordering::AcqRel);", AR, ACQ, SPLIT)
+weaken("refs split: swap Release only", F, "let old = self.word.swap(word, Ordering::AcqRel);", AR, REL, SPLIT,
+       "frees without the pasts of those who left by the cell")
+LEAVE = "                now - ONE,\n                Ordering::Release,"
+weaken("refs split: Leave by the cell Relaxed", F, LEAVE, REL, RLX, SPLIT)
+weaken("refs split: Leave by the object Relaxed", F, "internal.fetch_add(by, Ordering::Release);", REL, RLX, SPLIT)
+weaken("refs split: who frees is not Acquire", F, "internal.load(Ordering::Acquire);", ACQ, RLX, SPLIT)
+unkillable(F, "                address(now),\n                Ordering::Release,", REL,
+           "the object's count before the cell's is gone. " + NEWEST, RLX, SPLIT)
+change("refs split: no bias", F, [("const BIAS: u64 = 1 << 62;", "const BIAS: u64 = 0;")], SPLIT,
+       "freed at an internal zero before the merging")
+change("refs split: the cell's count is not merged", F,
+       [("external(old).wrapping_sub(BIAS)", "0u64.wrapping_sub(BIAS)")], SPLIT)
+change("refs split: folded out of the cell first", F,
+       [("            internal.fetch_add(moved, Ordering::Relaxed);\n", ""),
+        ("                Ok(_) => return,\n                Err(seen) => now = seen,\n            }\n            // Relaxed: cannot be the last, the caller has a reference.\n            internal.fetch_sub(moved, Ordering::Relaxed);\n",
+         "                Ok(_) => {\n                    internal.fetch_add(moved, Ordering::Relaxed);\n                    return;\n                }\n                Err(seen) => now = seen,\n            }\n")],
+       SPLIT, "a replacement in between frees it under its holders")
+change("refs split: a fold in vain is not undone", F,
+       [("            internal.fetch_sub(moved, Ordering::Relaxed);\n", "")], SPLIT, "never freed")
+change("refs split: released to a cell that was replaced", F,
+       [("        while Node::at(now) == Some(node) && external(now) > 0 {", "        while external(now) > 0 {")], SPLIT)
+change("refs split: released to a cell that counts nothing", F,
+       [("        while Node::at(now) == Some(node) && external(now) > 0 {\n            // Release:", "        while Node::at(now) == Some(node) {\n            // Release:"),
+        ("                now - ONE,\n                Ordering::Release,", "                now.wrapping_sub(ONE),\n                Ordering::Release,")], SPLIT,
+       "65 535 references that nobody has")
+F = "bench-suite/refcounts/src/lookups.rs"
+T18 = "refcounts:lookups refcounts:t18::a_second refcounts:t18::a_drop_against_get refcounts:t18::a_get"
+weaken("refs lookups: end Relaxed", F, "self.0.fetch_sub(1, Ordering::Release);", REL, RLX, T18)
+weaken("refs lookups: look Relaxed", F, "while words[old].load(Ordering::Acquire) != 0 {", ACQ, RLX, T18)
+weaken("refs lookups: second look Relaxed", F, "if self.phase.load(Ordering::Acquire) == phase {", ACQ, RLX, T18)
+weaken("refs lookups: Turn Relaxed", F, "self.phase.store(1 - old, Ordering::Release);", REL, RLX, T18)
+change("refs lookups: no barrier", F, [("        heavy()?;\n", "        let _ = heavy;\n")], T18)
+change("refs lookups: no light barrier", F, [("            light();\n", "            let _ = light;\n")], T18)
+change("refs lookups: nobody is waited for", F,
+       [("while words[old].load(Ordering::Acquire) != 0 {", "while words[old].load(Ordering::Acquire) > 9 {")], T18)
+change("refs lookups: no second look", F,
+       [("if self.phase.load(Ordering::Acquire) == phase {", "if self.phase.load(Ordering::Acquire) < 2 {")], T18)
+
+F = "bench-suite/refcounts/src/futex_ref.rs"
+change("refs futex_ref: no grace period after the publication", F,
+       [("        if writer.graces == writer.published && number > 0 {", "        if false && writer.graces == writer.published && number > 0 {")],
+       "refcounts:t18::a_second", "T18: the bias of the next table lets a get succeed on a dead one")
+change("refs futex_ref: no grace period before the fold", F,
+       [("        // No addition to lines and lanes may still be under way.\n        self.grace(&mut writer)?;\n", "")],
+       "refcounts:t18::a_drop_against_get refcounts:t18::a_get")
+change("refs futex_ref: no bias", F, [("const BIAS: usize = isize::MAX as usize;", "const BIAS: usize = 0;")],
+       "refcounts:t18::a_drop_against_get refcounts:t18::a_get")
+change("refs futex_ref: biased after the state", F,
+       [("        self.count.store(BIAS, Ordering::Relaxed);\n", ""),
+        ("        state.store(atomic(number), Ordering::Release);\n", "        state.store(atomic(number), Ordering::Release);\n        self.count.store(BIAS, Ordering::Relaxed);\n")],
+       "refcounts:t18::a_drop_against_get refcounts:t18::a_get")
+weaken("refs futex_ref: Atomic Relaxed", F, "state.store(atomic(number), Ordering::Release);", REL, RLX, "refcounts:t18::a_get")
+weaken("refs futex_ref: cold look at the state Relaxed", F,
+       "let state = self.state(number).load(Ordering::Acquire);", ACQ, RLX, "refcounts:t18::a_get refcounts:t18::a_second")
+unkillable(F, "if self.state(number).load(Ordering::Acquire) == per_cpu(number) {", ACQ,
+           "the bias before the subtraction. " + NEWEST, RLX, "refcounts:t18")
+weaken("refs futex_ref: Fold Relaxed", F, "let before = self.count.fetch_add(change, Ordering::Release);", REL, RLX,
+       "refcounts:t18::a_drop_against_two")
+weaken("refs futex_ref: a fold to zero is not Acquire", F, "        self.count.load(Ordering::Acquire);\n        Ok(true)", ACQ, RLX,
+       "refcounts:t18::a_drop_against_two")
+weaken("refs futex_ref: pivot's look Relaxed", F, "if self.count.load(Ordering::Acquire) != 0 {", ACQ, RLX,
+       "refcounts:t18::a_pivot")
+weaken("refs futex_ref: Ready Relaxed", F, "self.state(next).store(per_cpu(next), Ordering::Release);", REL, RLX,
+       "refcounts:t18::a_second refcounts:t18::lines")
+change("refs futex_ref: the initial reference stays", F,
+       [(".wrapping_sub(BIAS).wrapping_sub(1);", ".wrapping_sub(BIAS);")], "refcounts:t18::a_drop_against_get")
+change("refs futex_ref: lanes do not begin anew", F,
+       [("            lane.store(usize::from(n == 0), Ordering::Relaxed);", "            let _ = n;")], "refcounts:t18::a_drop_against_get")
+
 
 # ------------------------------------------------------------ completeness
 
@@ -833,9 +1009,9 @@ SITE = re.compile(r"Ordering::(?:Release|Acquire|AcqRel|SeqCst)")
 
 
 def sources():
-    """Every file of the three crates that is not a test."""
+    """Every file of the crates that is not a test."""
     for crate in CRATES:
-        for folder, _, files in os.walk(os.path.join(ROOT, crate, "src")):
+        for folder, _, files in os.walk(os.path.join(ROOT, folder_of(crate), "src")):
             for name in sorted(files):
                 path = os.path.relpath(os.path.join(folder, name), ROOT)
                 if name.endswith(".rs") and name != "tests.rs" and "/models" not in path:
@@ -927,9 +1103,9 @@ def manifest(toml, drop, members=None):
 
 
 def copy_workspace(to):
-    """The three crates with a root manifest of their own, without what only
+    """The crates with a root manifest of their own, without what only
     their other tests and benches need."""
-    members = "[" + ", ".join(f'"{crate}"' for crate in CRATES) + "]"
+    members = "[" + ", ".join(f'"{folder_of(crate)}"' for crate in CRATES) + "]"
     root = manifest(text_of("Cargo.toml"), ["[profile"], members)
     root = re.sub(r"(?m)^(bench-suite|tests) = .*$", "", root)
     root += (
@@ -940,10 +1116,10 @@ def copy_workspace(to):
     with open(os.path.join(to, "Cargo.toml"), "w", encoding="utf-8") as file:
         file.write(root)
     shutil.copy(os.path.join(ROOT, "Cargo.lock"), to)
-    for crate in CRATES:
-        shutil.copytree(os.path.join(ROOT, crate, "src"), os.path.join(to, crate, "src"))
-        with open(os.path.join(to, crate, "Cargo.toml"), "w", encoding="utf-8") as file:
-            file.write(manifest(text_of(f"{crate}/Cargo.toml"), ["[dev-dependencies", "[[bench", "[[test", "[[example"]))
+    for home in map(folder_of, CRATES):
+        shutil.copytree(os.path.join(ROOT, home, "src"), os.path.join(to, home, "src"))
+        with open(os.path.join(to, home, "Cargo.toml"), "w", encoding="utf-8") as file:
+            file.write(manifest(text_of(f"{home}/Cargo.toml"), ["[dev-dependencies", "[[bench", "[[test", "[[example"]))
 
 
 def cargo(folder, crate, extra, limit, offline=("--offline",)):
@@ -978,7 +1154,7 @@ def by_crate(models):
 # What loom says of a race or a deadlock, and any panic in the code or a model.
 FAILURE = re.compile(
     r"(Causality violation[^\n]*|deadlock; threads[^\n]*|"
-    r"(?<=panicked at )(?:percpu|hp|rcu-lite)/src/[^\n]*\n[^\n]*)"
+    r"(?<=panicked at )(?:percpu|hp|rcu-lite|bench-suite/refcounts)/src/[^\n]*\n[^\n]*)"
 )
 
 
