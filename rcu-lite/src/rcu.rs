@@ -56,6 +56,9 @@ use std::sync::Arc;
 pub struct Rcu {
     /// [`UNMADE`] at first.
     head: AtomicPtr<Head>,
+    /// The block, as in the head. Only stored: for leak checkers, which do not
+    /// look into mappings.
+    core: AtomicPtr<Core>,
     /// What the block begins with; see `set_callbacks`.
     callbacks: Callbacks,
 }
@@ -81,6 +84,7 @@ impl Rcu {
     pub const fn with_callbacks(callbacks: Callbacks) -> Self {
         Self {
             head: AtomicPtr::new((&raw const UNMADE).cast_mut()),
+            core: AtomicPtr::new(ptr::null_mut()),
             callbacks,
         }
     }
@@ -127,6 +131,8 @@ impl Rcu {
             Ok(_) => {
                 // The handle's count.
                 let core = Arc::into_raw(core);
+                // Relaxed: nobody loads it.
+                self.core.store(core.cast_mut(), Ordering::Relaxed);
                 // SAFETY: counted.
                 unsafe { &*core }
             }
