@@ -17,9 +17,5 @@ export ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS:-}"
 # One known leak of the C library, with its reason.
 export LSAN_OPTIONS="suppressions=$PWD/ci/lsan.supp:print_suppressions=0:${LSAN_OPTIONS:-}"
 # --skip under_valgrind: valgrind cannot run an instrumented program.
-<<<<<<< HEAD
-cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp -p rcu-lite -p tests --target "$HOST" --target-dir target-asan \
-=======
-cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp -p refcounts -p tests --target "$HOST" --target-dir target-asan \
->>>>>>> sweeps
+cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp -p rcu-lite -p refcounts -p tests --target "$HOST" --target-dir target-asan \
     -- --skip under_valgrind
