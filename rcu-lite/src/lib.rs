@@ -118,6 +118,8 @@ mod local;
 mod lock;
 #[cfg(all(test, loom))]
 mod models;
+#[cfg(not(loom))]
+mod process_wide;
 pub mod qsbr;
 mod queue;
 mod records;

@@ -23,7 +23,7 @@
 #[cfg(not(loom))]
 pub use public::{Guard, Online, QsbrRcu};
 
-use crate::records::{Fenced, Record, Records};
+use crate::records::{Record, Records};
 use percpu::sync::atomic::{Ordering, fence};
 
 /// One more reason for the thread to be online. (A signal handler may come in
@@ -59,38 +59,9 @@ pub(crate) fn announce(records: &Records, record: &Record) {
     }
 }
 
-/// The records of a flavour, with grace periods and callbacks.
-#[derive(Debug)]
-pub(crate) struct Core {
-    pub(crate) records: Fenced,
-    grace: crate::grace::Grace,
-    queue: crate::queue::Queue,
-}
-
-impl Core {
-    #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
-        Self {
-            records: Fenced(Records::new()),
-            grace: crate::grace::Grace::new(),
-            queue: crate::queue::Queue::new(crate::Callbacks::Worker),
-        }
-    }
-}
-
-impl crate::grace::Readers for Core {
-    fn turn(&self) {
-        self.records.turn();
-    }
-
-    fn barrier(&self) -> Result<(), percpu::barrier::BarrierLost> {
-        self.records.barrier()
-    }
-
-    fn drained(&self) -> bool {
-        self.records.drained()
-    }
-}
+/// The flavour's one domain.
+#[cfg(not(loom))]
+type Core = crate::process_wide::ProcessWide<crate::records::Fenced>;
 
 #[cfg(not(loom))]
 mod public {
@@ -98,14 +69,14 @@ mod public {
     use crate::flavor::surface;
     use crate::grace::Grace;
     use crate::queue::{Domain, Queue};
-    use crate::records::Record;
+    use crate::records::{Fenced, Record, Records};
     use core::cell::Cell;
     use core::fmt;
     use core::marker::PhantomData;
     use core::ptr;
     use percpu::sync::atomic::{AtomicBool, Ordering};
 
-    static CORE: Core = Core::new();
+    static CORE: Core = Core::new(Fenced(Records::new()));
 
     thread_local! {
         static RECORD: Cell<*const Record> = const { Cell::new(ptr::null()) };

@@ -25,7 +25,7 @@
 #[cfg(not(loom))]
 pub use public::{Guard, ThreadRcu};
 
-use crate::records::{Asymmetric, DEEPEST, Record, Records};
+use crate::records::{DEEPEST, Record, Records};
 use percpu::barrier::{Rung, light_on};
 
 /// Enters, outermost or nested.
@@ -64,38 +64,9 @@ fn too_deep() -> ! {
     panic!("more than {DEEPEST} read-side sections of one thread on top of each other")
 }
 
-/// The records of a flavour, with grace periods and callbacks.
-#[derive(Debug)]
-pub(crate) struct Core {
-    pub(crate) records: Asymmetric,
-    grace: crate::grace::Grace,
-    queue: crate::queue::Queue,
-}
-
-impl Core {
-    #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
-        Self {
-            records: Asymmetric(Records::new()),
-            grace: crate::grace::Grace::new(),
-            queue: crate::queue::Queue::new(crate::Callbacks::Worker),
-        }
-    }
-}
-
-impl crate::grace::Readers for Core {
-    fn turn(&self) {
-        self.records.turn();
-    }
-
-    fn barrier(&self) -> Result<(), percpu::barrier::BarrierLost> {
-        self.records.barrier()
-    }
-
-    fn drained(&self) -> bool {
-        self.records.drained()
-    }
-}
+/// The flavour's one domain.
+#[cfg(not(loom))]
+type Core = crate::process_wide::ProcessWide<crate::records::Asymmetric>;
 
 #[cfg(not(loom))]
 mod public {
@@ -103,7 +74,7 @@ mod public {
     use crate::flavor::surface;
     use crate::grace::Grace;
     use crate::queue::{Domain, Queue};
-    use crate::records::Record;
+    use crate::records::{Asymmetric, Record, Records};
     use core::cell::Cell;
     use core::fmt;
     use core::marker::PhantomData;
@@ -111,7 +82,7 @@ mod public {
     use percpu::barrier::{Rung, rung};
     use percpu::sync::atomic::{AtomicBool, Ordering};
 
-    static CORE: Core = Core::new();
+    static CORE: Core = Core::new(Asymmetric(Records::new()));
 
     /// What a thread knows of itself. Constant, and without a destructor.
     struct Local {

@@ -203,7 +203,7 @@ impl Pairs {
         let here = places::here();
         let order = match binding {
             Binding::Core => places::cores(&here),
-            Binding::Cpu => here.iter().map(|cpu| vec![cpu.number()]).collect(),
+            Binding::Cpu => here.iter().map(|cpu| vec![cpu.cpu]).collect(),
             Binding::None => Vec::new(),
         };
         let place = |task: usize| (!order.is_empty()).then(|| order[task % order.len()].clone());

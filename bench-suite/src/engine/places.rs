@@ -19,11 +19,6 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    /// Its number.
-    pub(crate) fn number(&self) -> usize {
-        self.cpu
-    }
-
     /// Which of [`CLASSES`] the way to another CPU is.
     pub(crate) fn class(&self, other: &Cpu) -> usize {
         match () {
