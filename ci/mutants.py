@@ -617,8 +617,6 @@ weaken("rcu records: list for looks Relaxed", F,
        ACQ, RLX, "rcu-lite:l10b::a_thread")
 weaken("rcu records: Look Relaxed", F, "            let word = record.word.load(Ordering::Acquire);", ACQ, RLX, "rcu-lite:l10b")
 weaken("rcu records: Turn Relaxed", F, "        self.epoch.0.fetch_add(EPOCH, Ordering::Release);", REL, RLX, "rcu-lite:l10b")
-unkillable(F, "        let mut at = self.head.load(Ordering::Acquire);", ACQ,
-           "in `drop`: the list is the caller's alone; Relaxed would do", RLX, "rcu-lite:l10b")
 weaken("rcu records: qsbr grace period without fence", F,
        "        percpu::sync::atomic::fence(Ordering::SeqCst);", "Ordering::SeqCst", AR, "rcu-lite:l10b::quiescent")
 change("rcu records: no heavy barrier", F, [("        percpu::barrier::heavy()", "        Ok(())")], "rcu-lite:l10b")

@@ -296,6 +296,7 @@ impl<T: Send + Sync + 'static, F: Flavor> RcuList<T, F> {
         // Release: "Link": what `next` points to was linked by a Release store
         // that a reader of this one would otherwise not have seen.
         at.store(next, Ordering::Release);
+        // Relaxed (both): under the writers' lock.
         self.len
             .store(self.len.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
         removed.nodes.push(node);

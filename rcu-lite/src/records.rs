@@ -339,7 +339,8 @@ impl Records {
 
 impl Drop for Records {
     fn drop(&mut self) {
-        let mut at = self.head.load(Ordering::Acquire);
+        // Relaxed: the list is the caller's alone.
+        let mut at = self.head.load(Ordering::Relaxed);
         while !at.is_null() {
             // SAFETY: nobody has a record of a list that is being dropped, and
             // each came out of a box.

@@ -65,6 +65,7 @@ fn spawn<D: Domain>(domain: &D) {
     });
     let failed = &domain.queue().failed;
     if started.is_ok() {
+        // Relaxed: a number that need not be right.
         failed.store(0, Ordering::Relaxed);
         return;
     }

@@ -35,16 +35,15 @@ impl Arguments {
         self.0.get(key).map_or("", String::as_str)
     }
 
-    /// An argument that is a number.
-    ///
-    /// # Panics
-    ///
-    /// If it is none.
+    /// An argument that is a number. If it is none, says so in one line and
+    /// ends the program with 2.
     #[must_use]
     pub fn number(&self, key: &str, default: u64) -> u64 {
         self.0.get(key).map_or(default, |text| {
-            text.parse()
-                .unwrap_or_else(|_| panic!("{key}={text} is no number"))
+            text.parse().unwrap_or_else(|_| {
+                eprintln!("{key} {text}: not a whole number");
+                std::process::exit(2)
+            })
         })
     }
 
