@@ -1,10 +1,50 @@
-//! Floor 3, bench-suite. Owns what the optional feature `liburcu` needs: the library found, its C shim compiled once a
-//! flavour. Does nothing without the feature.
+//! Floor 3, bench-suite. Owns what is told to the program at build time: the compiler's version and the revision, for
+//! the machine record. And what the optional feature `liburcu` needs: the library found, its C shim compiled once a
+//! flavour.
+
+use std::path::Path;
+use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let version = said(Command::new(rustc).arg("-V"));
+    println!(
+        "cargo::rustc-env=HPBENCH_RUSTC={}",
+        version.as_deref().unwrap_or("unknown")
+    );
+    println!(
+        "cargo::rustc-env=HPBENCH_REVISION={}",
+        revision().as_deref().unwrap_or("unknown")
+    );
     #[cfg(feature = "liburcu")]
     liburcu::build();
+}
+
+/// The first line of what a program says, if it can be run and is content.
+fn said(command: &mut Command) -> Option<String> {
+    let output = command
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.lines()
+        .next()
+        .map(str::to_owned)
+        .filter(|line| !line.is_empty())
+}
+
+/// The commit that this is built from, as far as there is one: of a repository that this file belongs to, not of one
+/// that an unpacked copy happens to lie in.
+fn revision() -> Option<String> {
+    let git = |arguments: &[&str]| said(Command::new("git").args(arguments));
+    git(&["ls-files", "--error-unmatch", "build.rs"])?;
+    // Whatever moves HEAD writes its log.
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
+    if Path::new(&log).exists() {
+        println!("cargo::rerun-if-changed={log}");
+    }
+    git(&["rev-parse", "--short=12", "HEAD"])
 }
 
 #[cfg(feature = "liburcu")]

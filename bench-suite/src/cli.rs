@@ -1,9 +1,11 @@
 //! Floor 3, bench-suite. Owns the command line: options, subcommands, and one clear line for every bad one.
 //! May touch `parse`, the names of the workloads and `clap`.
 
+use crate::baseline;
 use crate::engine::child;
 use crate::engine::job::Pin;
 use crate::parse;
+use crate::report::compare;
 use crate::trouble::Trouble;
 use crate::workloads::{Ask, Workload};
 use clap::{Args, Parser, Subcommand};
@@ -21,9 +23,10 @@ tables go to the standard error.
 
 Exit codes:
   0  all runs are in (also when the reader of the standard output goes away early)
-  1  a file or the output could not be written; compare: a point is slower than --fail-if allows
+  1  a file or the output could not be written; compare, --baseline: a point is slower than --fail-if allows
   2  the command line makes no sense
-  3  the environment refuses (a thread cannot be bound, a child process cannot be started)
+  3  the environment refuses (a thread cannot be bound, a child process cannot be started, a limit is too low for the
+     --threads asked for, --strict is not content)
   4  a run read a dead object, crashed or hung
   130  Ctrl-C: the run in progress was finished and its record kept (a second Ctrl-C ends the program at once)";
 
@@ -90,6 +93,25 @@ pub(crate) struct Options {
     /// run again
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
+    /// Length of the windows that a run's rate is recorded in; at least three, or none
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse::positive_duration)]
+    pub(crate) window: Option<Duration>,
+    /// Refuse a debug build, a loaded machine, another governor than 'performance'; run again once what more than 1 %
+    /// of the time was stolen from
+    #[arg(long, global = true)]
+    pub(crate) strict: bool,
+    /// Keep the records as baseline NAME, in target/hpbench/baselines or $HPBENCH_HOME/baselines
+    #[arg(long, global = true, value_name = "NAME", value_parser = baseline::name)]
+    pub(crate) save: Option<String>,
+    /// Compare with baseline NAME when all runs are in
+    #[arg(long, global = true, value_name = "NAME", value_parser = baseline::name)]
+    pub(crate) baseline: Option<String>,
+    /// Compare with a baseline of another machine, too
+    #[arg(long, global = true)]
+    pub(crate) force: bool,
+    /// Exit with 1 if a point is slower than the baseline by more than this, like '>5%'
+    #[arg(long, global = true, value_name = ">N%", value_parser = compare::limit)]
+    pub(crate) fail_if: Option<f64>,
     /// Show workloads and variants, what each measures and how the peer is used
     #[arg(long, global = true)]
     pub(crate) list: bool,
@@ -108,6 +130,10 @@ impl Options {
             ("--dry-run", self.dry_run),
             ("--csv", self.csv.is_some()),
             ("--resume", self.resume.is_some()),
+            ("--window", self.window.is_some()),
+            ("--strict", self.strict),
+            ("--save", self.save.is_some()),
+            ("--baseline", self.baseline.is_some()),
         ] {
             if given {
                 return Err(Trouble::Usage(format!(
@@ -155,6 +181,12 @@ pub(crate) enum Command {
     Defer,
     /// Which rung runs here and why, CPU topology, kernel features
     Capabilities,
+    /// The machine record: CPUs, caches, nodes, kernel and its options, limits, load, build
+    Machine(crate::machine::Ask),
+    /// The baselines that --save has kept
+    Baselines,
+    /// What the engine adds to an operation: the same loop with and without it
+    Overhead,
     /// Numbers that others published, with source, machine and errata
     Published {
         /// Show this set (seed000 to seed004, or external-lazy-mm) instead of the list
@@ -202,6 +234,7 @@ impl Command {
             Command::Defer => Workload::Defer,
             #[cfg(target_os = "linux")]
             Command::Ctxsw(_) => return None,
+            Command::Machine(_) | Command::Baselines | Command::Overhead => return None,
             Command::Capabilities
             | Command::Published { .. }
             | Command::Calibrate
@@ -287,6 +320,19 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
         return usage(
             "invalid value '0' for '--threads <LIST>': a run needs at least 1 thread (grace alone can do without readers)",
         );
+    }
+    let compares = matches!(cli.command, Some(Command::Compare(_)));
+    if options.baseline.is_none() && !compares {
+        for (option, given) in [
+            ("--fail-if", options.fail_if.is_some()),
+            ("--force", options.force),
+        ] {
+            if given {
+                return usage(&format!(
+                    "{option}: there is nothing to compare with, --baseline NAME is missing"
+                ));
+            }
+        }
     }
     match &cli.command {
         Some(Command::Write { readers, writers }) => {

@@ -1,9 +1,13 @@
 //! Floor 3, bench-suite. Owns the course of a command: open outputs, run the plan, report, give the files their names.
 //! May touch `engine`, `report`, `workloads` and the terminal.
 
+use crate::baseline;
 use crate::cli::Options;
 use crate::engine::job::Job;
-use crate::engine::{child, interrupt, plan};
+use crate::engine::sysroot::Root;
+use crate::engine::weather::Weather;
+use crate::engine::{child, crew, interrupt, pin, places, plan, room, windows};
+use crate::machine::{Stamp, strict};
 use crate::points::{Points, about};
 use crate::report::record::{Record, Status};
 use crate::report::resume::Resume;
@@ -13,6 +17,7 @@ use crate::schemes::{self, Support};
 use crate::trouble::Trouble;
 use crate::workloads::{self, Ask, Workload, capabilities::Machine};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -56,22 +61,60 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
     let voice = Voice::new(options);
     let points = Points::of(workload, ask, options);
     if options.dry_run {
-        return say(&points.plan());
+        return dry_run(&points, options);
     }
+    let asked = ask.threads.is_some() || ask.crew.is_some() || ask.idles.is_some();
+    ready(&points, asked, options)?;
+    let stamp = Stamp::here();
+    let baseline = baseline::Plan::prepare(options, &stamp)?;
     let sinks = asked_sinks(options)?;
     voice.say(&Machine::look().heading())?;
-    let (records, sinks) = perform(&points, sinks, options)?;
+    let (records, sinks) = perform(&points, sinks, &stamp, options)?;
     voice.say(&table::render(&records, workload))?;
     finish(&voice, sinks, Vec::new())?;
-    verdict(&records)
+    conclude(&voice, baseline, &records)
+}
+
+/// What `--dry-run` shows: the runs, and where their threads would be.
+fn dry_run(points: &Points, options: &Options) -> Result<(), Trouble> {
+    if options.strict {
+        strict::environment(&Root::here())?;
+    }
+    say(&(points.plan() + &pin::plan(options.pin, &places::here())))
+}
+
+/// Whether runs can be made here. More threads than fit are an error where they were asked for; of the usual points
+/// those that do not fit are skipped.
+fn ready(points: &Points, asked: bool, options: &Options) -> Result<(), Trouble> {
+    let root = Root::here();
+    root.measurable()?;
+    if options.strict {
+        strict::environment(&root)?;
+    }
+    let threads = |job: &Job| job.threads + job.pauses.map_or(0, |pauses| pauses.idle);
+    match points.jobs.iter().map(threads).max() {
+        Some(most) if asked => {
+            room::check("--threads", most, crew::STACK).map_err(Trouble::Environment)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The baselines' part, and the correctness gate, which goes first.
+fn conclude(voice: &Voice, baseline: baseline::Plan, records: &[Record]) -> Result<(), Trouble> {
+    let compared = baseline.conclude(records, |text| voice.say(text));
+    verdict(records).and(compared)
 }
 
 /// The tour.
 pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     let points = Points::tour(options);
     if options.dry_run {
-        return say(&points.plan());
+        return dry_run(&points, options);
     }
+    ready(&points, options.threads.is_some(), options)?;
+    let stamp = Stamp::here();
+    let baseline = baseline::Plan::prepare(options, &stamp)?;
     let voice = Voice::new(options);
     let folder = Path::new(FOLDER);
     std::fs::create_dir_all(folder)
@@ -106,7 +149,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         points.wall().as_secs_f64() * 1.12,
         if options.quick { " (quick: not for claims)" } else { "" }
     ))?;
-    let (records, sinks) = perform(&points, sinks, options)?;
+    let (records, sinks) = perform(&points, sinks, &stamp, options)?;
     for &workload in Workload::ALL {
         voice.say(&table::render(&records, workload))?;
     }
@@ -118,7 +161,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         }
     }
     finish(&voice, sinks, files)?;
-    verdict(&records)
+    conclude(&voice, baseline, &records)
 }
 
 fn asked_sinks(options: &Options) -> Result<Vec<Sink>, Trouble> {
@@ -136,6 +179,7 @@ fn asked_sinks(options: &Options) -> Result<Vec<Sink>, Trouble> {
 fn perform(
     points: &Points,
     mut sinks: Vec<Sink>,
+    stamp: &Stamp,
     options: &Options,
 ) -> Result<(Vec<Record>, Vec<Sink>), Trouble> {
     let plan = plan::interleave(
@@ -144,10 +188,13 @@ fn perform(
         points.jobs.first().map_or(0, |job| job.seed),
     );
     let mut resume = match &options.resume {
-        Some(path) => Some(Resume::open(path, &Machine::look().heading())?),
+        Some(path) => Some(Resume::open(path, &Machine::look().heading(), stamp)?),
         None => None,
     };
-    let machine = Machine::look().name();
+    for sink in &mut sinks {
+        sink.describe(stamp.whole());
+    }
+    let more = child_options(options);
     interrupt::watch();
     let bar = progress(points.count() as u64);
     let mut records = Vec::with_capacity(plan.len());
@@ -167,8 +214,9 @@ fn perform(
                 }
                 None => {
                     bar.set_message(describe(job));
-                    let mut record = child::run(job, about(job))?;
-                    record.set("machine", machine.clone());
+                    let run = || child::run(job, about(job), &more);
+                    let mut record = strict::steady(options.strict, run)?;
+                    stamp.put(&mut record);
                     if let Some(resume) = &mut resume {
                         resume.append(job, &mut record)?;
                     }
@@ -184,6 +232,14 @@ fn perform(
     }
     bar.finish_and_clear();
     Ok((records, sinks))
+}
+
+/// What a run's process must know beside its job.
+fn child_options(options: &Options) -> Vec<OsString> {
+    let window = options
+        .window
+        .map(|window| format!("--window={}ns", window.as_nanos()));
+    window.into_iter().map(OsString::from).collect()
 }
 
 /// What is said after Ctrl-C.
@@ -288,6 +344,9 @@ pub(crate) fn list() -> Result<(), Trouble> {
         ("compare", "two files of records, point by point"),
         ("published", "numbers of others, with source and errata"),
         ("calibrate", "what lines, fences and barriers cost here"),
+        ("machine", "the machine record"),
+        ("baselines", "the baselines that --save has kept"),
+        ("overhead", "what the engine adds to an operation"),
         (
             "model",
             "contention predicted, beside the published numbers",
@@ -314,14 +373,21 @@ pub(crate) fn list() -> Result<(), Trouble> {
 }
 
 /// The hidden subcommand: one run in this process.
-pub(crate) fn run_one(job: &str) -> Result<(), Trouble> {
+pub(crate) fn run_one(job: &str, options: &Options) -> Result<(), Trouble> {
     use crate::engine::crew::Refusal;
     let job: Job = serde_json::from_str(job)
         .map_err(|error| Trouble::Usage(format!("{}: {error}", child::SUBCOMMAND)))?;
     interrupt::die_with_parent();
     child::set_alarm(&job);
+    if let Some(window) = options.window {
+        windows::ask(window);
+    }
+    let weather = Weather::before();
     let record = match workloads::run(&job) {
-        Ok(record) => record,
+        Ok(mut record) => {
+            weather.after(&mut record);
+            record
+        }
         Err(Refusal::Skipped(why)) => Record::skipped(&job, &why),
         Err(Refusal::Environment(why)) => return Err(Trouble::Environment(why)),
     };

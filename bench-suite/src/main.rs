@@ -9,17 +9,21 @@
 //! | `workloads` | one file per thing to measure |
 //! | `engine` | plan, child processes, thread placement, start gate, clocks |
 //! | `report` | records, tables, JSONL, CSV, SVG |
+//! | `machine` | the machine record |
+//! | `baseline` | records kept under a name |
 //! | `published` | numbers of others, with their source |
 //! | `calibrate` | what lines, fences and barriers cost here |
 //! | `ctxsw` | will-it-scale's context_switch1 |
 //! | `model` | predictions of contention, beside the published numbers |
 
+mod baseline;
 mod calibrate;
 mod cli;
 mod command;
 #[cfg(target_os = "linux")]
 mod ctxsw;
 mod engine;
+mod machine;
 mod model;
 mod parse;
 mod points;
@@ -49,6 +53,7 @@ fn start() -> Result<(), Trouble> {
         Parsed::Show(text) => return command::say(&text),
         Parsed::Run(cli) => cli,
     };
+    engine::sysroot::Root::here().check()?;
     let options = &cli.options;
     if options.list {
         return command::list();
@@ -56,7 +61,10 @@ fn start() -> Result<(), Trouble> {
     match &cli.command {
         None => command::tour(options),
         Some(Command::Capabilities) => command::capabilities(options),
-        Some(Command::RunOne { job }) => command::run_one(job),
+        Some(Command::RunOne { job }) => command::run_one(job, options),
+        Some(Command::Machine(ask)) => machine::command(ask, options),
+        Some(Command::Baselines) => baseline::list(options),
+        Some(Command::Overhead) => workloads::overhead::command(options),
         Some(Command::Published { set }) => published::command(set.as_deref(), options),
         Some(Command::Calibrate) => calibrate::command(options),
         #[cfg(target_os = "linux")]

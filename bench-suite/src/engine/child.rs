@@ -11,6 +11,7 @@ use super::job::Job;
 use crate::report::record::{Record, Status};
 use crate::schemes::About;
 use crate::trouble::Trouble;
+use std::ffi::OsString;
 use std::process::{Command, ExitStatus, Stdio};
 
 /// The hidden subcommand.
@@ -19,8 +20,8 @@ pub(crate) const SUBCOMMAND: &str = "run-one";
 /// The variable that forces a rung.
 pub(crate) const RUNG_VARIABLE: &str = "HP_BARRIER";
 
-/// Runs `job` in a child process and returns its record.
-pub(crate) fn run(job: &Job, about: &About) -> Result<Record, Trouble> {
+/// Runs `job` in a child process, with `more` options, and returns its record.
+pub(crate) fn run(job: &Job, about: &About, more: &[OsString]) -> Result<Record, Trouble> {
     let program = std::env::current_exe().map_err(|error| {
         Trouble::Environment(format!(
             "cannot find this program to start it again: {error}"
@@ -31,6 +32,7 @@ pub(crate) fn run(job: &Job, about: &About) -> Result<Record, Trouble> {
     command
         .arg(SUBCOMMAND)
         .arg(encoded)
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

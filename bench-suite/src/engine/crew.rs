@@ -8,14 +8,16 @@
 //! STOP  each thread stamps its own stop and leaves
 //! LEAVE (stall) the parked reader leaves
 //! ```
-//! Threads look at the phase once per batch of [`BATCH`] operations. Counts stay in the thread's registers until it is
-//! joined, so there is no counter that two threads could share a line over.
+//! Threads look at the phase once per batch of [`BATCH`] operations. Counts stay in the thread's registers, and once per
+//! batch are left in a word of its own for whoever draws the windows: there is no counter that two threads share a line
+//! over.
 //!
 //! **Orderings.** The phase word is stored with Release and read with Relaxed in the loop: nothing is published
 //! through it; results come back through `join`.
 
 use super::job::{Job, Pin};
-use super::{pin, places};
+use super::windows::{Seats, Series};
+use super::{pin, places, room, windows};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,7 +27,7 @@ pub(crate) const BATCH: u64 = 64;
 
 /// Stack of a worker: thousands of them may be alive, but one of the peers builds its global state on the stack of
 /// its first user, which takes more than 128 KiB without optimisation.
-const STACK: usize = 512 << 10;
+pub(crate) const STACK: usize = 512 << 10;
 
 const HOLD: u32 = 0;
 const WARM: u32 = 1;
@@ -54,6 +56,7 @@ pub(crate) struct Pace {
     opened: Condvar,
     ended: Condvar,
     left: Condvar,
+    seats: Seats,
 }
 
 /// What one thread did.
@@ -79,7 +82,7 @@ pub(crate) enum Refusal {
 }
 
 impl Pace {
-    fn new() -> Self {
+    fn new(threads: usize) -> Self {
         Pace {
             phase: Padded(AtomicU32::new(HOLD)),
             gate: Padded(Mutex::default()),
@@ -87,6 +90,7 @@ impl Pace {
             opened: Condvar::new(),
             ended: Condvar::new(),
             left: Condvar::new(),
+            seats: Seats::new(threads),
         }
     }
 
@@ -174,11 +178,14 @@ impl Pace {
         while self.warming() {
             bad += batch();
         }
+        let seat = self.seats.own();
         let mut ops = 0;
         let start = Instant::now();
         while self.running() {
             bad += batch();
             ops += BATCH;
+            // Relaxed: a figure for the windows.
+            seat.store(ops, Ordering::Relaxed);
         }
         Tally {
             ops,
@@ -223,7 +230,23 @@ impl Pace {
         self.advance(WARM);
         let early = self.sleep(job.warmup);
         self.advance(RUN);
-        early.or_else(|| self.sleep(job.time))
+        early.or_else(|| self.draw(job.time))
+    }
+
+    /// Sleeps for `time` as [`Pace::sleep`] does, and wakes at the end of each window.
+    fn draw(&self, time: Duration) -> Option<String> {
+        let start = Instant::now();
+        let mut series = Series::start(time);
+        loop {
+            let left = time.saturating_sub(start.elapsed());
+            let early = self.sleep(series.until_next(left));
+            let over = early.is_some() || start.elapsed() >= time;
+            series.look(&self.seats, over);
+            if over {
+                series.hand_over();
+                return early;
+            }
+        }
     }
 }
 
@@ -241,8 +264,8 @@ pub(crate) fn run(
         Pin::None => Vec::new(),
         pin => pin::order(pin, &places::here()),
     };
-    let pace = Pace::new();
     let count = workers.len();
+    let pace = Pace::new(count);
     std::thread::scope(|scope| {
         let mut crew = Vec::with_capacity(count);
         for (index, worker) in workers.into_iter().enumerate() {
@@ -252,6 +275,7 @@ pub(crate) fn run(
                 std::thread::Builder::new()
                     .stack_size(STACK)
                     .spawn_scoped(scope, move || {
+                        Seats::take(index);
                         if let Some(Err(why)) = cpus.as_deref().map(pin::bind_all) {
                             pace.arrive(Some(why));
                             return None;
@@ -263,7 +287,8 @@ pub(crate) fn run(
                 Err(error) => {
                     pace.advance(LEAVE);
                     return Err(Refusal::Skipped(format!(
-                        "only {index} of {count} threads could be started: {error}"
+                        "only {index} of {count} threads could be started: {error}{}",
+                        room::blame(count - index, STACK)
                     )));
                 }
             }
@@ -282,7 +307,9 @@ pub(crate) fn run(
                 .expect("a worker panicked")
                 .expect("a worker was refused")
         });
-        Ok((tallies.collect(), early))
+        let tallies = tallies.collect();
+        windows::finish(&pace.seats);
+        Ok((tallies, early))
     })
 }
 

@@ -3,6 +3,7 @@
 
 use super::job::Pin;
 use super::places::{self, Cpu};
+use super::sysroot;
 
 /// The CPUs that the process may use, in ascending order.
 #[cfg(target_os = "linux")]
@@ -46,6 +47,16 @@ pub(crate) fn order(pin: Pin, cpus: &[Cpu]) -> Vec<Vec<usize>> {
             .collect(),
         Pin::None => Vec::new(),
     }
+}
+
+/// What `--dry-run` says of the order.
+pub(crate) fn plan(pin: Pin, cpus: &[Cpu]) -> String {
+    let order = order(pin, cpus);
+    if order.is_empty() {
+        return "threads are not bound\n".to_owned();
+    }
+    let places: Vec<String> = order.iter().map(|cpus| sysroot::ranges(cpus)).collect();
+    format!("threads in turn on CPUs: {}\n", places.join(" "))
 }
 
 /// Binds the calling thread to `cpu`.

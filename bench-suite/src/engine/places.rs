@@ -1,5 +1,6 @@
 //! Floor 3, bench-suite. Owns how near two CPUs are, as sysfs tells it. May read the tree that it is given.
 
+use super::sysroot::Root;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -104,7 +105,12 @@ impl Places {
 
 /// The CPUs that this process may use.
 pub(crate) fn here() -> Vec<Cpu> {
-    look(Path::new("/sys/devices/system/cpu"), &super::pin::allowed())
+    on(&Root::here())
+}
+
+/// The CPUs that may be used on the machine of `root`.
+pub(crate) fn on(root: &Root) -> Vec<Cpu> {
+    look(&root.path("sys/devices/system/cpu"), &root.allowed())
 }
 
 /// How many CPUs this process may use, and on how many cores they are.

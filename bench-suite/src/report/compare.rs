@@ -41,8 +41,21 @@ pub(crate) struct Ask {
     fail_if: Option<f64>,
 }
 
+impl Ask {
+    /// As another command asks.
+    pub(crate) fn of(a: &Path, b: &Path, force: bool, fail_if: Option<f64>) -> Self {
+        let (a, b) = (a.to_owned(), b.to_owned());
+        Ask {
+            a,
+            b,
+            force,
+            fail_if,
+        }
+    }
+}
+
 /// `>5%` as 0.05.
-fn limit(text: &str) -> Result<f64, String> {
+pub(crate) fn limit(text: &str) -> Result<f64, String> {
     let number = text
         .strip_prefix('>')
         .and_then(|text| text.strip_suffix('%'))
@@ -154,6 +167,14 @@ impl Ratio {
 
 /// The subcommand: what to print, and whether a point is slower than allowed.
 pub(crate) fn command(ask: &Ask) -> Result<(), Trouble> {
+    tell(ask, crate::command::say)
+}
+
+/// The same to where `say` goes.
+pub(crate) fn tell(
+    ask: &Ask,
+    say: impl FnOnce(&str) -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
     let (a, b) = (read(&ask.a)?, read(&ask.b)?);
     if a.machines != b.machines && !ask.force {
         return Err(Trouble::Usage(format!(
@@ -221,7 +242,7 @@ pub(crate) fn command(ask: &Ask) -> Result<(), Trouble> {
     if alone > 0 {
         text.push_str(&format!("  {alone} points are in one of the files only\n"));
     }
-    crate::command::say(&text)?;
+    say(&text)?;
     match (ask.fail_if, worst) {
         (Some(limit), Some((ratio, name))) if 1.0 - ratio > limit => Err(Trouble::Io(format!(
             "{name} is slower by {:.1} %, more than {:.1} %",

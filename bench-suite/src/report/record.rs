@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 /// Version of the record format.
 pub(crate) const SCHEMA: u32 = 1;
 
+/// Where the first record of a file holds the machine record.
+pub(crate) const MACHINE: &str = "machine_record";
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

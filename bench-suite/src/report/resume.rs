@@ -4,9 +4,11 @@
 //! A record belongs to a run by its *key*: everything that was asked for, the machine, and the build. The file is only
 //! ever appended to; a last line that was cut off (the program was killed, the disk was full) is cut away.
 
-use super::record::Record;
+use super::record::{MACHINE, Record};
 use crate::engine::job::Job;
+use crate::machine::Stamp;
 use crate::trouble::Trouble;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,11 +26,13 @@ pub(crate) struct Resume {
     /// What machine and build are hashed to.
     here: u64,
     finished: HashMap<String, Record>,
+    /// What the first record of the file tells beside.
+    whole: Option<Value>,
 }
 
 impl Resume {
-    /// Opens `path`, which need not exist. `machine` describes this one.
-    pub(crate) fn open(path: &Path, machine: &str) -> Result<Self, Trouble> {
+    /// Opens `path`, which need not exist. `machine` describes this one, `stamp` in full.
+    pub(crate) fn open(path: &Path, machine: &str, stamp: &Stamp) -> Result<Self, Trouble> {
         let label = format!("--resume {}", path.display());
         let fail = |error: std::io::Error| Trouble::write(&label, &error);
         let mut file = OpenOptions::new()
@@ -46,12 +50,13 @@ impl Resume {
             if line.is_empty() {
                 continue;
             }
-            let record = std::str::from_utf8(line)
+            let mut record = std::str::from_utf8(line)
                 .map_err(|error| error.to_string())
                 .and_then(Record::parse)
                 .map_err(|why| Trouble::Usage(format!("{label}: line {}: {why}", n + 1)))?;
-            if let Some(key) = record.text(KEY) {
-                finished.insert(key.to_owned(), record);
+            if let Some(key) = record.text(KEY).map(str::to_owned) {
+                record.params.remove(MACHINE);
+                finished.insert(key, record);
             }
         }
         // What was cut off is cut away, so that the next line is one.
@@ -72,6 +77,7 @@ impl Resume {
             label,
             here: here.finish(),
             finished,
+            whole: (whole == 0).then(|| stamp.whole().clone()),
         })
     }
 
@@ -101,8 +107,16 @@ impl Resume {
     /// Appends the record of `job`.
     pub(crate) fn append(&mut self, job: &Job, record: &mut Record) -> Result<(), Trouble> {
         record.set(KEY, self.key(job));
+        let line = match self.whole.take() {
+            Some(machine) => {
+                let mut first = record.clone();
+                first.set(MACHINE, machine);
+                first.to_line()
+            }
+            None => record.to_line(),
+        };
         self.file
-            .write_all(record.to_line().as_bytes())
+            .write_all(line.as_bytes())
             .and_then(|()| self.file.flush())
             .map_err(|error| Trouble::write(&self.label, &error))
     }

@@ -5,8 +5,9 @@
 //! An interrupted program leaves the finished runs under the `.part` name. Pipes, devices and the standard output
 //! cannot be renamed and are written directly.
 
-use super::record::Record;
+use super::record::{MACHINE, Record};
 use crate::trouble::Trouble;
+use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -137,6 +138,8 @@ pub(crate) struct Sink {
     target: Target,
     format: Format,
     headed: bool,
+    /// What the first record of the file tells beside.
+    machine: Option<Value>,
 }
 
 impl Sink {
@@ -146,13 +149,26 @@ impl Sink {
             target: Target::open(option, path)?,
             format,
             headed: false,
+            machine: None,
         })
+    }
+
+    /// The first record of a file of JSON lines will hold the machine record.
+    pub(crate) fn describe(&mut self, machine: &Value) {
+        self.machine = Some(machine.clone());
     }
 
     /// Writes one record.
     pub(crate) fn record(&mut self, record: &Record) -> Result<(), Trouble> {
         match self.format {
-            Format::Jsonl => self.target.put(&record.to_line()),
+            Format::Jsonl => match self.machine.take() {
+                Some(machine) => {
+                    let mut first = record.clone();
+                    first.set(MACHINE, machine);
+                    self.target.put(&first.to_line())
+                }
+                None => self.target.put(&record.to_line()),
+            },
             Format::Csv => {
                 let mut text = String::new();
                 if !std::mem::replace(&mut self.headed, true) {

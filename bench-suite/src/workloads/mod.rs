@@ -7,6 +7,7 @@
 pub(crate) mod capabilities;
 mod defer;
 mod grace;
+pub(crate) mod overhead;
 mod read;
 mod scan;
 mod stall;
@@ -14,7 +15,7 @@ mod write;
 
 use crate::engine::crew::{Rate, Refusal};
 use crate::engine::job::{Job, Shape};
-use crate::engine::pin;
+use crate::engine::{pin, windows};
 use crate::report::record::Record;
 use crate::report::view::View;
 use crate::schemes::{self, About, Scheme, Support, Visit};
@@ -188,6 +189,7 @@ fn fill(record: &mut Record, rate: &Rate, workers: usize) {
     record.set("start_skew_s", rate.skew_s);
     record.set("thread_ops_min", rate.extremes.0);
     record.set("thread_ops_max", rate.extremes.1);
+    windows::put(record, workers);
     if rate.ops == 0 {
         record.remark("no operation was completed");
     }
