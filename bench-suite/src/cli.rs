@@ -274,7 +274,20 @@ fn parse_from(
 }
 
 /// One line out of clap's paragraphs: the complaint, and its tips.
+/// (A value may be longer than any line.)
 fn condense(text: &str) -> String {
+    const LONGEST: usize = 500;
+    let line = whole(text);
+    let count = line.chars().count();
+    if count <= LONGEST {
+        return line;
+    }
+    let part = |from, to: usize| line.chars().skip(from).take(to - from).collect::<String>();
+    format!("{} ... {}", part(0, 150), part(count - 300, count))
+}
+
+/// The line in full.
+fn whole(text: &str) -> String {
     let mut paragraphs = text.split("\n\n");
     let join = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
     let complaint = join(paragraphs.next().unwrap_or_default());

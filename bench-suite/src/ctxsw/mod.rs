@@ -17,7 +17,7 @@ mod sample;
 
 use crate::cli::Options;
 use crate::command::say;
-use crate::engine::interrupt;
+use crate::engine::{interrupt, room};
 use crate::parse;
 use crate::report::human;
 use crate::report::sink::Target;
@@ -102,6 +102,7 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     };
     let most = ask.tasks.0.iter().copied().max().unwrap_or(1);
     pairs::allow_files(most)?;
+    room::check("-t", 2 * most, pairs::STACK).map_err(Trouble::Environment)?;
     let mut file = match &ask.csv_wis {
         Some(path) => Some(Target::open("--csv-wis", path)?),
         None => None,

@@ -105,7 +105,7 @@ pub(super) fn caches(root: &Root) -> Rows {
             let (Some(level), Some(kind), Some(shared)) =
                 (part("level"), part("type"), part("shared_cpu_list"))
             else {
-                continue;
+                break;
             };
             let entry = levels.entry((level, kind)).or_default();
             if entry.0.is_empty() {

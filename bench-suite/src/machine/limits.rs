@@ -56,7 +56,10 @@ pub(super) fn memory(root: &Root) -> Rows {
     let value = |number: Option<u64>| number.map_or_else(unknown, Value::from);
     vec![
         // What firmware and kernel keep for themselves may vary.
-        ("gib", value(kib("MemTotal:").map(|kib| kib.div_ceil(1 << 20)))),
+        (
+            "gib",
+            value(kib("MemTotal:").map(|kib| kib.div_ceil(1 << 20))),
+        ),
         ("total_kib", value(kib("MemTotal:"))),
         ("available_kib", value(kib("MemAvailable:"))),
     ]
