@@ -210,7 +210,9 @@ fn read(name: &str, here: &Stamp, force: bool) -> Result<String, Trouble> {
     {
         return usage("no run in it has a rate".to_owned());
     }
-    let foreign = records.iter().find(|record| !here.made(record));
+    let foreign = records
+        .iter()
+        .find(|record| record.status == Status::Ok && !here.made(record));
     if let Some(record) = foreign
         && !force
     {

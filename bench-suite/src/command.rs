@@ -202,7 +202,11 @@ fn perform(
         let record = match workloads::support(about(job), job) {
             // The reason does not change from one repetition to the next.
             Support::No(_) if job.run > 0 => continue,
-            Support::No(why) => Record::skipped(job, why),
+            Support::No(why) => {
+                let mut record = Record::skipped(job, why);
+                stamp.put(&mut record);
+                record
+            }
             Support::Yes => match resume.as_ref().and_then(|resume| resume.find(job)) {
                 Some(record) => {
                     bar.inc(1);

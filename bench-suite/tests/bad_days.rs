@@ -180,9 +180,11 @@ fn a_reader_of_one_line_is_no_failure() {
         .unwrap();
     assert_eq!(records(&line).len(), 1);
     let output = parent.wait_with_output().unwrap();
-    assert_eq!(
-        (output.status.code(), text(&output.stderr).as_str()),
-        (Some(0), "")
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        !said.contains("hpbench:") && !said.contains("panicked"),
+        "{said}"
     );
     let kept = records(&fs::read_to_string(&resume).unwrap()).len();
     assert!((2..500).contains(&kept), "{kept}");
@@ -213,13 +215,75 @@ fn a_slow_reader_gets_everything() {
     assert_eq!(parent.wait().unwrap().code(), Some(0));
 }
 
+/// No room for more, which a limit on the size of files stands for: what is in is kept, and can be gone on with.
 #[test]
-fn a_full_disk_under_resume() {
-    let line = complaint(
-        &run(&[&MANY[..], &["1", "--resume", "/dev/full"]].concat()),
-        1,
-    );
-    assert!(line.contains("--resume /dev/full"), "{line}");
+fn a_disk_that_fills_up() {
+    const ROOM: usize = 12_000;
+    for option in ["--json", "--resume", "--csv"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let mut command = program();
+        command.args(MANY).arg("200").arg(option).arg(&path);
+        // SAFETY: between fork and exec only system calls are made.
+        unsafe {
+            command.pre_exec(|| {
+                let limit = libc::rlimit {
+                    rlim_cur: ROOM as libc::rlim_t,
+                    rlim_max: ROOM as libc::rlim_t,
+                };
+                libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+                match libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+        let line = complaint_after_heading(&command.output().unwrap(), 1);
+        assert!(
+            line.contains(option) && line.contains(path.to_str().unwrap()),
+            "{line}"
+        );
+        let kept = if option == "--resume" {
+            path.clone()
+        } else {
+            folder.path().join("x.part")
+        };
+        let content = fs::read_to_string(&kept).unwrap();
+        assert_eq!(content.len(), ROOM, "{option}");
+        let whole = content.rsplit_once('\n').unwrap().0;
+        assert!(whole.lines().count() >= 2, "{option}");
+        if option != "--csv" {
+            assert!(records(whole).iter().all(|record| record["status"] == "ok"));
+        }
+        if option == "--resume" {
+            let runs = whole.lines().count().to_string();
+            let again = [&MANY[..], &[&runs, option, path.to_str().unwrap()]].concat();
+            assert!(run(&again).status.success());
+            let mended = fs::read_to_string(&path).unwrap();
+            assert_eq!(
+                mended,
+                format!("{whole}\n"),
+                "what was cut off is gone, what was whole is not run again"
+            );
+        }
+    }
+}
+
+/// The complaint, which is the last line and the only one of its kind.
+fn complaint_after_heading(output: &Output, code: i32) -> String {
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert_eq!(said.matches("hpbench: ").count(), 1, "{said}");
+    said.lines().last().unwrap().to_owned()
+}
+
+#[test]
+fn a_device_is_nothing_to_go_on_with() {
+    for device in ["/dev/full", "/dev/zero"] {
+        let output = run(&[&MANY[..], &["1", "--resume", device]].concat());
+        let line = complaint(&output, 1);
+        assert!(line.contains("--resume") && line.contains(device), "{line}");
+    }
 }
 
 /// Runs with a mask of one CPU and everything else as usual.

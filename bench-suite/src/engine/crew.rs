@@ -397,7 +397,13 @@ mod tests {
                 }) as Worker<'_>
             })
             .collect();
-        let (tallies, early) = run(&job(Pin::CoreFirst), workers, || ()).unwrap();
+        // Long enough for each thread to get a CPU in both phases, whatever else runs here.
+        let job = Job {
+            time: Duration::from_millis(100),
+            warmup: Duration::from_millis(100),
+            ..job(Pin::CoreFirst)
+        };
+        let (tallies, early) = run(&job, workers, || ()).unwrap();
         let rate = Rate::of(&tallies).unwrap();
         assert_eq!(early, None);
         assert!(

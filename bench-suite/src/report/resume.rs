@@ -42,6 +42,10 @@ impl Resume {
             .truncate(false)
             .open(path)
             .map_err(fail)?;
+        // A device may have no end.
+        if !file.metadata().map_err(fail)?.is_file() {
+            return Err(Trouble::Io(format!("{label}: is not a regular file")));
+        }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(fail)?;
         let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
