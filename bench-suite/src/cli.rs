@@ -21,6 +21,10 @@ Elapsed time is measured. Files are written as NAME.part, run by run, and rename
 file (a pipe, a device) is written directly. With '-' the records have the standard output to themselves and the
 tables go to the standard error.
 
+Environment:
+  HPBENCH_HOME   where baselines are kept, in the folder baselines, instead of target/hpbench
+  HPBENCH_SYSFS  a folder with the sys (and proc) of another machine, for machine and --dry-run; for tests
+
 Exit codes:
   0  all runs are in (also when the reader of the standard output goes away early)
   1  a file or the output could not be written; compare, --baseline: a point is slower than --fail-if allows

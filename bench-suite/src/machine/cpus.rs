@@ -133,10 +133,7 @@ pub(super) fn caches(root: &Root) -> Rows {
             rows.push((name, format!("{size} x {}", groups.len()).into()));
         }
     }
-    let last = levels
-        .iter()
-        .filter(|((_, kind), _)| kind != "Instruction")
-        .next_back();
+    let last = levels.iter().rfind(|((_, kind), _)| kind != "Instruction");
     rows.push((
         "last_level",
         last.map_or_else(unknown, |((level, _), _)| format!("L{level}").into()),

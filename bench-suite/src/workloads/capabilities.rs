@@ -1,7 +1,7 @@
 //! Floor 3, bench-suite. Owns what `hpbench capabilities` tells: the rung and why, the kernel, the CPUs.
 //! May read `/proc` and `/sys`, the auxiliary vector, and ask `percpu`.
 
-use crate::engine::pin;
+use crate::engine::{pin, sysroot};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
@@ -67,7 +67,7 @@ impl Machine {
             forced_rung: std::env::var(crate::engine::child::RUNG_VARIABLE).ok(),
             cpu_model: cpu_model().unwrap_or_else(unknown),
             online_cpus: line("/sys/devices/system/cpu/online").unwrap_or_else(unknown),
-            threads_per_core: siblings(),
+            threads_per_core: siblings(cpus.first().copied().unwrap_or(0)),
             packages: packages(&cpus),
             numa_nodes: line("/sys/devices/system/node/online").unwrap_or_else(unknown),
             caches: caches(cpus.first().copied().unwrap_or(0)),
@@ -205,18 +205,11 @@ fn cpu_model() -> Option<String> {
     Some(model.split_once(':')?.1.trim().to_owned())
 }
 
-fn siblings() -> Option<usize> {
-    let list = line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")?;
-    let mut count = 0;
-    for range in list.split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        count += last
-            .parse::<usize>()
-            .ok()?
-            .checked_sub(first.parse().ok()?)?
-            + 1;
-    }
-    Some(count)
+fn siblings(cpu: usize) -> Option<usize> {
+    let list = line(&format!(
+        "/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+    ))?;
+    Some(sysroot::cpu_list(&list)?.len())
 }
 
 fn packages(cpus: &[usize]) -> usize {

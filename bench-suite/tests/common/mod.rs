@@ -49,6 +49,8 @@ pub(crate) fn hpbench(arguments: &[&str]) -> Command {
     command
         .args(arguments)
         .env_remove("HP_BARRIER")
+        .env_remove("HPBENCH_SYSFS")
+        .env_remove("HPBENCH_HOME")
         .env_remove("HPBENCH_ALLOW_BROKEN");
     command
 }
