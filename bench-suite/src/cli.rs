@@ -130,14 +130,14 @@ impl Options {
             ("--time", self.time.is_some()),
             ("--warmup", self.warmup.is_some()),
             ("--runs", self.runs.is_some()),
-            ("--budget", self.budget.is_some()),
-            ("--dry-run", self.dry_run),
-            ("--csv", self.csv.is_some()),
-            ("--resume", self.resume.is_some()),
             ("--window", self.window.is_some()),
             ("--strict", self.strict),
             ("--save", self.save.is_some()),
             ("--baseline", self.baseline.is_some()),
+            ("--budget", self.budget.is_some()),
+            ("--dry-run", self.dry_run),
+            ("--csv", self.csv.is_some()),
+            ("--resume", self.resume.is_some()),
         ] {
             if given {
                 return Err(Trouble::Usage(format!(

@@ -1,14 +1,12 @@
 //! Floor 3, bench-suite. Owns the course of a command: open outputs, run the plan, report, give the files their names.
 //! May touch `engine`, `report`, `workloads` and the terminal.
 
-use crate::baseline;
 use crate::cli::Options;
 use crate::engine::job::Job;
-use crate::engine::sysroot::Root;
-use crate::engine::weather::Weather;
-use crate::engine::{child, crew, interrupt, pin, places, plan, room, windows};
+use crate::engine::{child, interrupt, plan};
 use crate::machine::{Stamp, strict};
-use crate::points::{Points, about};
+use crate::points::{Points, about, refuse_foreign};
+use crate::ready::{self, Ready};
 use crate::report::record::{Record, Status};
 use crate::report::resume::Resume;
 use crate::report::sink::{Format, Sink, Target};
@@ -17,7 +15,6 @@ use crate::schemes::{self, Support};
 use crate::trouble::Trouble;
 use crate::workloads::{self, Ask, Workload, capabilities::Machine};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -58,63 +55,30 @@ pub(crate) fn say(text: &str) -> Result<(), Trouble> {
 
 /// One workload.
 pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    refuse_foreign(workload, options)?;
     let voice = Voice::new(options);
     let points = Points::of(workload, ask, options);
-    if options.dry_run {
-        return dry_run(&points, options);
-    }
     let asked = ask.threads.is_some() || ask.crew.is_some() || ask.idles.is_some();
-    ready(&points, asked, options)?;
-    let stamp = Stamp::here();
-    let baseline = baseline::Plan::prepare(options, &stamp)?;
+    let ready = Ready::of(&points, asked, options)?;
+    if options.dry_run {
+        return say(&(points.plan() + &ready::order(options)));
+    }
     let sinks = asked_sinks(options)?;
     voice.say(&Machine::look().heading())?;
-    let (records, sinks) = perform(&points, sinks, &stamp, options)?;
+    let (records, sinks) = perform(&points, sinks, options)?;
     voice.say(&table::render(&records, workload))?;
     finish(&voice, sinks, Vec::new())?;
-    conclude(&voice, baseline, &records)
-}
-
-/// What `--dry-run` shows: the runs, and where their threads would be.
-fn dry_run(points: &Points, options: &Options) -> Result<(), Trouble> {
-    if options.strict {
-        strict::environment(&Root::here())?;
-    }
-    say(&(points.plan() + &pin::plan(options.pin, &places::here())))
-}
-
-/// Whether runs can be made here. More threads than fit are an error where they were asked for; of the usual points
-/// those that do not fit are skipped.
-fn ready(points: &Points, asked: bool, options: &Options) -> Result<(), Trouble> {
-    let root = Root::here();
-    root.measurable()?;
-    if options.strict {
-        strict::environment(&root)?;
-    }
-    let threads = |job: &Job| job.threads + job.pauses.map_or(0, |pauses| pauses.idle);
-    match points.jobs.iter().map(threads).max() {
-        Some(most) if asked => {
-            room::check("--threads", most, crew::STACK).map_err(Trouble::Environment)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The baselines' part, and the correctness gate, which goes first.
-fn conclude(voice: &Voice, baseline: baseline::Plan, records: &[Record]) -> Result<(), Trouble> {
-    let compared = baseline.conclude(records, |text| voice.say(text));
-    verdict(records).and(compared)
+    let compared = ready.conclude(&records, |text| voice.say(text));
+    verdict(&records).and(compared)
 }
 
 /// The tour.
 pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     let points = Points::tour(options);
+    let ready = Ready::of(&points, options.threads.is_some(), options)?;
     if options.dry_run {
-        return dry_run(&points, options);
+        return say(&(points.plan() + &ready::order(options)));
     }
-    ready(&points, options.threads.is_some(), options)?;
-    let stamp = Stamp::here();
-    let baseline = baseline::Plan::prepare(options, &stamp)?;
     let voice = Voice::new(options);
     let folder = Path::new(FOLDER);
     std::fs::create_dir_all(folder)
@@ -149,7 +113,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         points.wall().as_secs_f64() * 1.12,
         if options.quick { " (quick: not for claims)" } else { "" }
     ))?;
-    let (records, sinks) = perform(&points, sinks, &stamp, options)?;
+    let (records, sinks) = perform(&points, sinks, options)?;
     for &workload in Workload::ALL {
         voice.say(&table::render(&records, workload))?;
     }
@@ -161,7 +125,8 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         }
     }
     finish(&voice, sinks, files)?;
-    conclude(&voice, baseline, &records)
+    let compared = ready.conclude(&records, |text| voice.say(text));
+    verdict(&records).and(compared)
 }
 
 fn asked_sinks(options: &Options) -> Result<Vec<Sink>, Trouble> {
@@ -179,22 +144,22 @@ fn asked_sinks(options: &Options) -> Result<Vec<Sink>, Trouble> {
 fn perform(
     points: &Points,
     mut sinks: Vec<Sink>,
-    stamp: &Stamp,
     options: &Options,
 ) -> Result<(Vec<Record>, Vec<Sink>), Trouble> {
+    let stamp = Stamp::here();
+    for sink in &mut sinks {
+        sink.describe(stamp.whole());
+    }
     let plan = plan::interleave(
         &points.jobs,
         points.runs,
         points.jobs.first().map_or(0, |job| job.seed),
     );
     let mut resume = match &options.resume {
-        Some(path) => Some(Resume::open(path, &Machine::look().heading(), stamp)?),
+        Some(path) => Some(Resume::open(path, &Machine::look().heading(), &stamp)?),
         None => None,
     };
-    for sink in &mut sinks {
-        sink.describe(stamp.whole());
-    }
-    let more = child_options(options);
+    let machine = Machine::look().name();
     interrupt::watch();
     let bar = progress(points.count() as u64);
     let mut records = Vec::with_capacity(plan.len());
@@ -202,11 +167,7 @@ fn perform(
         let record = match workloads::support(about(job), job) {
             // The reason does not change from one repetition to the next.
             Support::No(_) if job.run > 0 => continue,
-            Support::No(why) => {
-                let mut record = Record::skipped(job, why);
-                stamp.put(&mut record);
-                record
-            }
+            Support::No(why) => stamp.on(Record::skipped(job, why)),
             Support::Yes => match resume.as_ref().and_then(|resume| resume.find(job)) {
                 Some(record) => {
                     bar.inc(1);
@@ -218,9 +179,9 @@ fn perform(
                 }
                 None => {
                     bar.set_message(describe(job));
-                    let run = || child::run(job, about(job), &more);
-                    let mut record = strict::steady(options.strict, run)?;
-                    stamp.put(&mut record);
+                    let run = || child::run(job, about(job), &ready::for_child(options));
+                    let mut record = stamp.on(strict::steady(options.strict, run)?);
+                    record.set("machine", machine.clone());
                     if let Some(resume) = &mut resume {
                         resume.append(job, &mut record)?;
                     }
@@ -236,14 +197,6 @@ fn perform(
     }
     bar.finish_and_clear();
     Ok((records, sinks))
-}
-
-/// What a run's process must know beside its job.
-fn child_options(options: &Options) -> Vec<OsString> {
-    let window = options
-        .window
-        .map(|window| format!("--window={}ns", window.as_nanos()));
-    window.into_iter().map(OsString::from).collect()
 }
 
 /// What is said after Ctrl-C.
@@ -383,15 +336,9 @@ pub(crate) fn run_one(job: &str, options: &Options) -> Result<(), Trouble> {
         .map_err(|error| Trouble::Usage(format!("{}: {error}", child::SUBCOMMAND)))?;
     interrupt::die_with_parent();
     child::set_alarm(&job);
-    if let Some(window) = options.window {
-        windows::ask(window);
-    }
-    let weather = Weather::before();
+    let weather = ready::in_child(options);
     let record = match workloads::run(&job) {
-        Ok(mut record) => {
-            weather.after(&mut record);
-            record
-        }
+        Ok(record) => weather.after(record),
         Err(Refusal::Skipped(why)) => Record::skipped(&job, &why),
         Err(Refusal::Environment(why)) => return Err(Trouble::Environment(why)),
     };

@@ -9,9 +9,9 @@
 //! | `workloads` | one file per thing to measure |
 //! | `engine` | plan, child processes, thread placement, start gate, clocks |
 //! | `report` | records, tables, JSONL, CSV, SVG |
-//! | `machine` | the machine record |
-//! | `baseline` | records kept under a name |
 //! | `published` | numbers of others, with their source |
+//! | `machine` | the machine record |
+//! | `ready`, `baseline` | what comes before and after the runs; records kept under a name |
 //! | `calibrate` | what lines, fences and barriers cost here |
 //! | `ctxsw` | will-it-scale's context_switch1 |
 //! | `model` | predictions of contention, beside the published numbers |
@@ -28,6 +28,7 @@ mod model;
 mod parse;
 mod points;
 mod published;
+mod ready;
 mod report;
 mod schemes;
 mod trouble;

@@ -102,7 +102,6 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     };
     let most = ask.tasks.0.iter().copied().max().unwrap_or(1);
     pairs::allow_files(most)?;
-    room::check("-t", 2 * most, pairs::STACK).map_err(Trouble::Environment)?;
     let mut file = match &ask.csv_wis {
         Some(path) => Some(Target::open("--csv-wis", path)?),
         None => None,
@@ -115,6 +114,8 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
             runs as u64 * each
         ));
     }
+    // Each task has a partner; their stacks are small.
+    room::check("-t", 2 * most, 64 << 10).map_err(Trouble::Environment)?;
     interrupt::watch();
     let mut wis = Wis::default();
     if ask.format == Format::Table && file.is_none() {

@@ -42,7 +42,7 @@ const FILES: usize = 4;
 const STRIDE: usize = 256;
 
 /// Stack of a task's thread.
-pub(super) const STACK: usize = 64 * 1024;
+const STACK: usize = 64 * 1024;
 
 /// Raises the limit of open files as far as `tasks` need it.
 pub(super) fn allow_files(tasks: usize) -> Result<(), Trouble> {

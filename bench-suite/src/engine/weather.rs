@@ -122,7 +122,7 @@ impl Weather {
     }
 
     /// Looks after it, and puts both into the record.
-    pub(crate) fn after(self, record: &mut Record) {
+    pub(crate) fn after(self, mut record: Record) -> Record {
         let now = Ticks::now(&self.root, &self.cpus);
         let spin_after = spin();
         if let Some(load) = self.load1 {
@@ -145,6 +145,7 @@ impl Weather {
                 record.remark(&format!("{percent:.0} % of the CPUs' time was stolen"));
             }
         }
+        record
     }
 }
 

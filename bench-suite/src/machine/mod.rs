@@ -298,11 +298,11 @@ impl Stamp {
     }
 
     /// Puts it on a record.
-    pub(crate) fn put(&self, record: &mut Record) {
-        record.set("machine", self.name.clone());
+    pub(crate) fn on(&self, mut record: Record) -> Record {
         record.set("machine_id", self.id.clone());
         record.set("cores", self.cores);
         record.set("cpus_online", self.online);
+        record
     }
 
     /// The whole record.
