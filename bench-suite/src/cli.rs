@@ -86,6 +86,19 @@ pub(crate) struct Options {
     /// One CSV row per run into FILE, or to the standard output
     #[arg(long, global = true, value_name = "FILE|-")]
     pub(crate) csv: Option<PathBuf>,
+    /// A speedup table in Markdown into FILE, or to the standard output: a row for each thread count
+    #[arg(long, global = true, value_name = "FILE|-")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Pictures as PREFIX-WORKLOAD-WHAT.svg
+    #[arg(long, global = true, value_name = "PREFIX")]
+    pub(crate) plot: Option<PathBuf>,
+    /// One page with everything: machine, tables, pictures, records; needs no network
+    #[arg(long, global = true, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// The variant that ratios refer to, one of those that are measured [default: hp; grace heavy-barrier, defer
+    /// crossbeam-epoch]
+    #[arg(long, global = true, value_name = "VARIANT")]
+    pub(crate) against: Option<String>,
     /// One JSON object per run appended to FILE; runs that are in it already (same points, machine and build) are not
     /// run again
     #[arg(long, global = true, value_name = "FILE")]
@@ -108,6 +121,10 @@ impl Options {
             ("--dry-run", self.dry_run),
             ("--csv", self.csv.is_some()),
             ("--resume", self.resume.is_some()),
+            ("--markdown", self.markdown.is_some()),
+            ("--plot", self.plot.is_some()),
+            ("--report", self.report.is_some()),
+            ("--against", self.against.is_some()),
         ] {
             if given {
                 return Err(Trouble::Usage(format!(

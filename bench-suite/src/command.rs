@@ -61,7 +61,11 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
     let sinks = asked_sinks(options)?;
     voice.say(&Machine::look().heading())?;
     let (records, sinks) = perform(&points, sinks, options)?;
-    voice.say(&table::render(&records, workload))?;
+    voice.say(&table::render(
+        &records,
+        workload,
+        options.against.as_deref(),
+    ))?;
     finish(&voice, sinks, Vec::new())?;
     verdict(&records)
 }
@@ -108,7 +112,11 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     ))?;
     let (records, sinks) = perform(&points, sinks, options)?;
     for &workload in Workload::ALL {
-        voice.say(&table::render(&records, workload))?;
+        voice.say(&table::render(
+            &records,
+            workload,
+            options.against.as_deref(),
+        ))?;
     }
     let mut files = Vec::new();
     for (workload, mut target) in plots {

@@ -1,8 +1,10 @@
 //! Floor 3, bench-suite. Owns everything that leaves the program: records, tables, files, plots.
 //! May touch files and terminals; knows nothing of how a run is made.
 
+pub(crate) mod bootstrap;
 pub(crate) mod compare;
 pub(crate) mod human;
+pub(crate) mod judge;
 pub(crate) mod record;
 pub(crate) mod resume;
 pub(crate) mod sink;
