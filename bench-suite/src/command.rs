@@ -120,7 +120,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     }
     let mut files = Vec::new();
     for (workload, mut target) in plots {
-        if let Some(plot) = svg::render(&records, workload) {
+        if let Some(plot) = svg::overview(&records, workload, options.against.as_deref(), None) {
             target.put(&plot)?;
             files.extend(target.finish()?);
         }

@@ -2,7 +2,9 @@
 //! May touch files and terminals; knows nothing of how a run is made.
 
 pub(crate) mod bootstrap;
+pub(crate) mod cdf;
 pub(crate) mod compare;
+pub(crate) mod facts;
 pub(crate) mod human;
 pub(crate) mod judge;
 pub(crate) mod record;
@@ -12,4 +14,5 @@ pub(crate) mod stats;
 pub(crate) mod summary;
 pub(crate) mod svg;
 pub(crate) mod table;
+pub(crate) mod theirs;
 pub(crate) mod view;

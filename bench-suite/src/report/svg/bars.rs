@@ -1,7 +1,9 @@
 //! Floor 3, bench-suite. Owns horizontal bars: one panel per group, the variant's name left, the value at the end.
 //! May touch `plotters`, only to draw in pixels.
 
-use super::{Chart, GRID, INK, Panel, colour, is_ours};
+use super::canvas::{GRID, INK};
+use super::style::{self, is_ours};
+use super::{Chart, Panel};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -181,7 +183,7 @@ fn paint_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, top: i32) -> Optio
         let end = scale.x(bar.value).max(LEFT + 1);
         area.draw(&Rectangle::new(
             [(LEFT, y), (end, y + BAR)],
-            colour(&bar.variant).filled(),
+            style::of(&bar.variant).colour.filled(),
         ))
         .ok()?;
         label(
