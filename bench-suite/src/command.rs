@@ -5,6 +5,7 @@ use crate::cli::Options;
 use crate::engine::job::Job;
 use crate::engine::{child, interrupt, plan};
 use crate::points::{Points, about};
+use crate::report::output::{Outputs, Page, check_measured, command_line};
 use crate::report::record::{Record, Status};
 use crate::report::resume::Resume;
 use crate::report::sink::{Format, Sink, Target};
@@ -19,20 +20,29 @@ use std::path::{Path, PathBuf};
 /// Where the tour writes, from the current directory.
 const FOLDER: &str = "target/hpbench";
 
-/// Text for people: the standard output, unless records have it.
-struct Voice {
+/// Text for people: the standard output, unless records or tables have it.
+pub(crate) struct Voice {
     stderr: bool,
 }
 
 impl Voice {
     fn new(options: &Options) -> Self {
-        let taken = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
         Voice {
-            stderr: taken(&options.json) || taken(&options.csv),
+            stderr: options
+                .files()
+                .iter()
+                .any(|(_, path)| *path == Path::new("-")),
         }
     }
 
-    fn say(&self, text: &str) -> Result<(), Trouble> {
+    /// Beside files of which one may be the standard output.
+    pub(crate) fn beside<const N: usize>(files: [Option<&Path>; N]) -> Self {
+        Voice {
+            stderr: files.contains(&Some(Path::new("-"))),
+        }
+    }
+
+    pub(crate) fn say(&self, text: &str) -> Result<(), Trouble> {
         if self.stderr {
             let mut err = io::stderr().lock();
             return err
@@ -55,6 +65,7 @@ pub(crate) fn say(text: &str) -> Result<(), Trouble> {
 pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Result<(), Trouble> {
     let voice = Voice::new(options);
     let points = Points::of(workload, ask, options);
+    check_against(&points, options)?;
     if options.dry_run {
         return say(&points.plan());
     }
@@ -73,6 +84,7 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
 /// The tour.
 pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     let points = Points::tour(options);
+    check_against(&points, options)?;
     if options.dry_run {
         return say(&points.plan());
     }
@@ -80,6 +92,8 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     let folder = Path::new(FOLDER);
     std::fs::create_dir_all(folder)
         .map_err(|error| Trouble::write(&format!("cannot make the folder {FOLDER}"), &error))?;
+    let outputs = Outputs::open(options)?;
+    let page = Page::open("tour file", &folder.join("report.html"))?;
     let mut sinks = asked_sinks(options)?;
     sinks.push(Sink::open(
         "tour file",
@@ -120,13 +134,25 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     }
     let mut files = Vec::new();
     for (workload, mut target) in plots {
-        if let Some(plot) = svg::overview(&records, workload, options.against.as_deref(), None) {
+        if let Some(plot) = svg::overview(&records, workload, options.against.as_deref()) {
             target.put(&plot)?;
             files.extend(target.finish()?);
         }
     }
+    files.extend(page.write(&records, options.against.as_deref())?);
+    files.extend(outputs.write(&records)?);
     finish(&voice, sinks, files)?;
     verdict(&records)
+}
+
+/// `--against` names a variant that runs.
+fn check_against(points: &Points, options: &Options) -> Result<(), Trouble> {
+    let Some(name) = &options.against else {
+        return Ok(());
+    };
+    let runs = |job: &&Job| workloads::support(about(job), job) == Support::Yes;
+    let measured = points.jobs.iter().filter(runs);
+    check_measured(name, measured.map(|job| job.variant.as_str()))
 }
 
 fn asked_sinks(options: &Options) -> Result<Vec<Sink>, Trouble> {
@@ -156,6 +182,7 @@ fn perform(
         None => None,
     };
     let machine = Machine::look().name();
+    let command = command_line();
     interrupt::watch();
     let bar = progress(points.count() as u64);
     let mut records = Vec::with_capacity(plan.len());
@@ -177,6 +204,7 @@ fn perform(
                     bar.set_message(describe(job));
                     let mut record = child::run(job, about(job))?;
                     record.set("machine", machine.clone());
+                    record.set("command", command.clone());
                     if let Some(resume) = &mut resume {
                         resume.append(job, &mut record)?;
                     }
@@ -294,6 +322,7 @@ pub(crate) fn list() -> Result<(), Trouble> {
             "will-it-scale's context_switch1, threads and processes",
         ),
         ("compare", "two files of records, point by point"),
+        ("report", "files of records as one page, pictures, tables"),
         ("published", "numbers of others, with source and errata"),
         ("calibrate", "what lines, fences and barriers cost here"),
         (

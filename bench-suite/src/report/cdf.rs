@@ -70,7 +70,9 @@ pub(crate) fn read(record: &Record) -> Option<Steps> {
     let ascending = steps
         .windows(2)
         .all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1);
-    (steps.len() > 1 && ascending && steps.iter().all(|step| step.0 > 0.0)).then_some(steps)
+    let enough = if whole.is_some() { 1 } else { 2 };
+    let positive = steps.iter().all(|step| step.0 > 0.0);
+    (steps.len() >= enough && ascending && positive).then_some(steps)
 }
 
 /// The distribution of a point: that of the run in the middle, by its median latency. Distributions are not averaged.

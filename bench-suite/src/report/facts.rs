@@ -18,12 +18,32 @@ pub(crate) struct Facts {
     pub(crate) rows: Vec<(String, String)>,
 }
 
+const UNKNOWN: &str = "unknown machine";
+
 /// The name of a record's machine.
-pub(crate) fn name(record: &Record) -> &str {
-    record.text("machine").unwrap_or("unknown machine")
+fn name(record: &Record) -> &str {
+    record.text("machine").unwrap_or(UNKNOWN)
 }
 
-/// The machine's name and the description in a record that has one.
+/// The records of each machine, in the order in which they come. One that names none (it was skipped) belongs to the
+/// machine before it.
+pub(crate) fn by_machine(records: &[Record]) -> Vec<Vec<Record>> {
+    let mut machines: Vec<(&str, Vec<Record>)> = Vec::new();
+    let named = |record: &&Record| record.text("machine").is_some();
+    let mut current = records.iter().find(named).map_or(UNKNOWN, name);
+    for record in records {
+        if named(&record) {
+            current = name(record);
+        }
+        match machines.iter_mut().find(|(name, _)| *name == current) {
+            Some((_, others)) => others.push(record.clone()),
+            None => machines.push((current, vec![record.clone()])),
+        }
+    }
+    machines.into_iter().map(|(_, records)| records).collect()
+}
+
+/// The description of its machine in a record that has one.
 fn described(record: &Record) -> Option<&Value> {
     ["machine_record", "machine"]
         .iter()
@@ -35,7 +55,8 @@ impl Facts {
     /// Of the machine that all of `records` are from.
     pub(crate) fn of(records: &[Record]) -> Self {
         let here = Machine::look();
-        let name = records.iter().map(name).next().unwrap_or("unknown machine");
+        let mut names = records.iter().filter_map(|record| record.text("machine"));
+        let name = names.next().unwrap_or(UNKNOWN);
         let is_here = name == here.name();
         let look = || serde_json::to_value(&here).expect("a description is plain data");
         let described = records.iter().find_map(described).cloned();
@@ -162,6 +183,27 @@ mod tests {
         record.set("cpus_online", 8);
         let facts = Facts::of(&[record]);
         assert_eq!(facts.topology.unwrap().cpus, 8);
+    }
+
+    #[test]
+    fn records_without_a_machine_belong_to_the_one_before() {
+        let with = |machine: Option<&str>| {
+            let mut record = sample(Workload::Read, "hp", 1, 0, 1);
+            if let Some(machine) = machine {
+                record.set("machine", machine);
+            }
+            record
+        };
+        let counts = |machines: &[Option<&str>]| -> Vec<usize> {
+            let records: Vec<Record> = machines.iter().map(|&name| with(name)).collect();
+            by_machine(&records).iter().map(Vec::len).collect()
+        };
+        assert_eq!(
+            counts(&[None, Some("a"), None, Some("b"), Some("a"), None]),
+            [5, 1]
+        );
+        assert_eq!(counts(&[None, None]), [2]);
+        assert!(counts(&[]).is_empty());
     }
 
     #[test]

@@ -12,7 +12,8 @@ mod scale;
 mod style;
 mod sweep;
 
-use super::judge::{Judgement, judged};
+use super::facts::Facts;
+use super::judge::judged;
 use super::record::Record;
 use super::summary::{Group, families};
 use super::theirs::Topology;
@@ -82,8 +83,8 @@ pub(crate) fn overview(
     records: &[Record],
     workload: Workload,
     asked: Option<&str>,
-    topology: Option<Topology>,
 ) -> Option<String> {
+    let topology = Facts::of(records).topology;
     let mut all = pictures(records, workload, asked, topology).into_iter();
     all.next().map(|drawn| drawn.svg)
 }
@@ -164,7 +165,7 @@ mod tests {
     }
 
     fn check(threads: &[usize]) {
-        let svg = render(&all(threads), Workload::Read).unwrap();
+        let svg = overview(&all(threads), Workload::Read, None).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
         for about in schemes::listed() {
             assert!(svg.contains(about.name), "{} is missing", about.name);
@@ -190,11 +191,15 @@ mod tests {
         ];
         records[0].set("peak_unreclaimed", 0);
         records[1].set("peak_unreclaimed", 1024);
-        assert!(render(&records, Workload::Stall).unwrap().contains("mutex"));
+        assert!(
+            overview(&records, Workload::Stall, None)
+                .unwrap()
+                .contains("mutex")
+        );
     }
 
     #[test]
     fn nothing_gives_no_plot() {
-        assert!(render(&[], Workload::Read).is_none());
+        assert!(overview(&[], Workload::Read, None).is_none());
     }
 }

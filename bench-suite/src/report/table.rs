@@ -5,7 +5,6 @@
 //! and the interval of the ratio to the reference and the verdict follow. On the terminal what would make the table
 //! wider than [`WIDTH`] is left out; the page has it all.
 
-use super::human;
 use super::judge::{Judgement, judged};
 use super::record::{Record, Status};
 use super::summary::{Group, families};

@@ -1,7 +1,7 @@
 //! Floor 3, bench-suite. Owns horizontal bars: one panel per group, the variant's name left, the value at the end.
 //! May touch `plotters`, only to draw in pixels.
 
-use super::canvas::{GRID, INK};
+use super::canvas::{GRID, INK, printable};
 use super::style::{self, is_ours};
 use super::{Chart, Panel};
 use plotters::coord::Shift;
@@ -54,7 +54,7 @@ fn label(
     };
     let font = FontDesc::new(FontFamily::SansSerif, f64::from(size), style);
     let style = font.color(&INK).pos(Pos::new(anchor.0, anchor.1));
-    area.draw(&Text::new(text.to_owned(), at, style)).ok()
+    area.draw(&Text::new(printable(text), at, style)).ok()
 }
 
 fn paint(area: &Area<'_>, chart: &Chart, total: i32) -> Option<()> {

@@ -43,6 +43,12 @@ pub(super) fn width(text: &str, size: i32) -> i32 {
     (text.chars().count() as f64 * f64::from(size) * 0.56).ceil() as i32
 }
 
+/// Text that an SVG has a place for: not control characters.
+pub(super) fn printable(text: &str) -> String {
+    let show = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().map(show).collect()
+}
+
 /// `text` in lines no wider than `most`, broken between words.
 pub(super) fn wrap(text: &str, size: i32, most: i32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -114,7 +120,7 @@ impl Canvas<'_> {
             .color(&colour)
             .pos(Pos::new(place, VPos::Center));
         self.area
-            .draw(&Text::new(text.to_owned(), at, style))
+            .draw(&Text::new(printable(text), at, style))
             .expect(CANNOT);
     }
 
