@@ -121,7 +121,7 @@ fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
 fn flatten(prefix: &str, value: &Value, rows: &mut Vec<(String, String)>) {
     let plain = |value: &Value| match value {
         Value::String(text) => text.clone(),
-        Value::Null => "unknown".to_owned(),
+        Value::Null => "none".to_owned(),
         other => other.to_string(),
     };
     match value {
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(facts.name, "a machine");
         assert!(facts.rows.contains(&("cpu.model".into(), "X <1>".into())));
         assert!(facts.rows.contains(&("caches".into(), "L1, L2".into())));
-        assert!(facts.rows.contains(&("steal".into(), "unknown".into())));
+        assert!(facts.rows.contains(&("steal".into(), "none".into())));
         let topology = facts.topology.unwrap();
         assert_eq!(topology.words(), "2 sockets, 96 cores and 192 CPUs");
     }

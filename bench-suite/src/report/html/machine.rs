@@ -2,7 +2,7 @@
 //! measured, and the command. Touches records only.
 
 use super::super::facts::Facts;
-use super::super::record::Record;
+use super::super::record::{Record, Status};
 use super::super::theirs::LARGE;
 use super::{escape, pairs};
 use serde_json::Value;
@@ -40,12 +40,12 @@ pub(super) fn section(facts: &Facts, records: &[Record]) -> String {
 /// What is out of reach of a small machine.
 fn banner(facts: &Facts) -> String {
     let theirs = format!(
-        "the published table (seed004, theirs) is from {}",
+        "the published table (seed004, theirs) is from a machine with {}",
         LARGE.words()
     );
     let text = match facts.topology {
         Some(here) if here.smaller_than(LARGE) => format!(
-            "This machine cannot show the knee: it has {}, {theirs}.",
+            "This machine cannot show the knee: it has {}, while {theirs}.",
             here.words()
         ),
         Some(_) => return String::new(),
@@ -60,7 +60,7 @@ fn banner(facts: &Facts) -> String {
 /// What was asked for, where it is the same in all runs or takes few values.
 fn measurement(records: &[Record]) -> Vec<(String, String)> {
     let mut runs: BTreeMap<(&str, &str, usize, &str), usize> = BTreeMap::new();
-    for record in records {
+    for record in records.iter().filter(|r| r.status != Status::Skipped) {
         let point = record.text("point").unwrap_or_default();
         let key = (
             record.workload.name(),

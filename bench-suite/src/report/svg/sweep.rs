@@ -246,6 +246,11 @@ fn linear(lines: &[Line]) -> Option<Line> {
     if best <= 0.0 || fewest < 1.0 || most <= fewest {
         return None;
     }
+    // Where it runs far above all that was measured, it is cut.
+    let highest = lines
+        .iter()
+        .flat_map(|line| line.points.iter().map(|point| point.1))
+        .fold(0.0, f64::max);
     // Straight in numbers, bent on a logarithmic axis.
     let steps = 64;
     let at = |i: i32| fewest * (most / fewest).powf(f64::from(i) / f64::from(steps));
@@ -263,7 +268,7 @@ fn linear(lines: &[Line]) -> Option<Line> {
         style: AID,
         right: false,
         named: true,
-        fits: false,
+        fits: best / fewest * most <= 2.0 * highest,
     })
 }
 
@@ -495,4 +500,109 @@ fn latency(source: &Source<'_>, points: &[Point], title: &str) -> Option<Picture
             "Each further nine is as wide as the one before; lines that reach the top end at the maximum.".to_owned(),
         ],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::judge::judged;
+    use crate::report::record::Record;
+    use crate::report::record::tests::sample;
+    use crate::workloads::Workload;
+
+    const THREADS: [usize; 12] = [1, 2, 3, 6, 12, 24, 48, 96, 192, 384, 768, 1000];
+
+    fn records(threads: &[usize]) -> Vec<Record> {
+        let mut records = Vec::new();
+        for &n in threads {
+            for (variant, base) in [("refcount", 100.0), ("hp-mb", 130.0), ("none", 150.0)] {
+                for run in 0..3 {
+                    let scaled = 1e6 * base * (n as f64).powf(0.8) * (1.0 + 0.01 * run as f64);
+                    let mut record = sample(Workload::Read, variant, n, run, scaled as u64);
+                    record.set("idle_percent", 90.0 / n as f64);
+                    record.set("peak_unreclaimed", 10 * n);
+                    records.push(record);
+                }
+            }
+        }
+        records
+    }
+
+    /// Pictures of a workload of this name, over the records of another.
+    fn drawn(name: &str, threads: &[usize], asked: &str) -> Vec<Drawn> {
+        let all = judged(&records(threads), Workload::Read, Some(asked));
+        pictures(&Source {
+            name,
+            view: &Workload::Read.kind().view,
+            all: &all,
+            topology: Some(Topology {
+                sockets: 1,
+                cores: 96,
+                cpus: 192,
+            }),
+        })
+    }
+
+    #[test]
+    fn a_sweep_gives_its_pictures() {
+        let all = drawn("read", &THREADS, "refcount");
+        let kinds: Vec<&str> = all.iter().map(|one| one.kind.as_str()).collect();
+        assert_eq!(kinds, ["rate", "speedup", "time", "unreclaimed"]);
+        let words = |kind: usize, words: &[&str]| {
+            for word in words {
+                assert!(all[kind].svg.contains(word), "{kind}: {word}");
+            }
+        };
+        let bands = ["SMT siblings", "more threads than CPUs"];
+        words(0, &["linear", "idle, %", "768", bands[0], bands[1]]);
+        words(1, &["change against refcount", bands[1]]);
+        words(2, &["time per operation"]);
+        words(3, &["objects that waited"]);
+        assert!(!all[1].svg.contains("theirs"), "nobody published it");
+        // Within the cores there is nothing to shade.
+        assert!(
+            !drawn("read", &[1, 2, 4], "refcount")[0]
+                .svg
+                .contains(bands[0])
+        );
+        assert!(drawn("read", &[1], "refcount").is_empty(), "not a sweep");
+    }
+
+    #[test]
+    fn published_numbers_are_marked_as_theirs() {
+        let all = drawn("track", &[1, 2], "refcount");
+        let svg = &all[1].svg;
+        assert!(
+            svg.contains("theirs: 2x EPYC") && svg.contains("768"),
+            "{svg}"
+        );
+        assert!(svg.contains("not measured here"), "{svg}");
+        // Against another reference their numbers would say something else.
+        assert!(!drawn("track", &[1, 2], "none")[1].svg.contains("theirs"));
+    }
+
+    #[test]
+    fn latencies_are_drawn_for_each_point() {
+        let mut records = records(&[1, 2]);
+        for record in &mut records {
+            record.set(
+                cdf::KEY,
+                serde_json::json!([[10, 0.5], [20, 0.99], [100, 1.0]]),
+            );
+        }
+        let all = judged(&records, Workload::Read, None);
+        let drawn = pictures(&Source {
+            name: "read",
+            view: &Workload::Read.kind().view,
+            all: &all,
+            topology: None,
+        });
+        let latencies: Vec<&Drawn> = drawn
+            .iter()
+            .filter(|one| one.kind.starts_with("latency"))
+            .collect();
+        assert_eq!(latencies.len(), 2);
+        assert_eq!(latencies[1].kind, "latency-2");
+        assert!(latencies[0].svg.contains("99.9 %") && latencies[0].svg.contains("1 thread"));
+    }
 }
