@@ -69,6 +69,7 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
     if options.dry_run {
         return say(&points.plan());
     }
+    let outputs = Outputs::open(options)?;
     let sinks = asked_sinks(options)?;
     voice.say(&Machine::look().heading())?;
     let (records, sinks) = perform(&points, sinks, options)?;
@@ -77,7 +78,8 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
         workload,
         options.against.as_deref(),
     ))?;
-    finish(&voice, sinks, Vec::new())?;
+    let files = outputs.write(&records)?;
+    finish(&voice, sinks, files)?;
     verdict(&records)
 }
 

@@ -5,7 +5,7 @@ use super::bootstrap::LEAST;
 use super::facts::{Facts, by_machine};
 use super::judge::{Judged, judged};
 use super::record::Record;
-use super::summary::{Sweep, sweeps};
+use super::summary::{Group, Sweep, sweeps};
 use super::theirs::{self, Theirs};
 use super::view::View;
 use super::{human, judge};
@@ -64,43 +64,71 @@ fn table(
         human::plural(most, "run"),
         cell(machine)
     );
-    let mut variants = sweep.variants();
-    // The reference first, as the table of a reader who asks what it gains.
-    variants.sort_by_key(|name| *name != reference);
-    let theirs = theirs::of(workload.name()).filter(|theirs| theirs.reference == reference);
-    let heads = variants.iter().map(|name| {
-        let mark = if *name == reference {
-            " (reference)"
-        } else {
-            ""
-        };
-        format!("{}{mark}", cell(name))
-    });
-    let mut heads: Vec<String> = std::iter::once(cell(view.plot.threads_axis))
-        .chain(heads)
-        .collect();
-    heads.extend(theirs.as_ref().map(their_head));
+    let matrix = Matrix::of(workload, view, sweep, reference, true);
+    let heads: Vec<String> = matrix.heads.iter().map(|head| cell(head)).collect();
     let _ = writeln!(text, "| {} |", heads.join(" | "));
     let _ = writeln!(text, "|{}", "--:|".repeat(heads.len()));
-    for group in &sweep.groups {
-        let mut row = vec![group.threads.to_string()];
-        row.extend(variants.iter().map(|name| {
-            let judged = group.point(name).map(|point| &point.judged);
-            judged
-                .and_then(|judged| figure(view, judged))
-                .unwrap_or_else(|| "-".to_owned())
-        }));
-        if let Some(theirs) = &theirs {
-            let mut rows = theirs.speedup.iter();
-            let row_of = rows.find(|&&(threads, _)| threads == group.threads as u64);
-            row.push(row_of.map_or("-".to_owned(), |&(_, percent)| {
-                judge::change(1.0 + percent / 100.0)
-            }));
-        }
+    for row in &matrix.rows {
         let _ = writeln!(text, "| {} |", row.join(" | "));
     }
     text.push('\n');
     text
+}
+
+/// A sweep as one table.
+pub(crate) struct Matrix {
+    /// Threads, the reference, the other variants, and theirs.
+    pub(crate) heads: Vec<String>,
+    /// One for each thread count.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Matrix {
+    /// Of the medians, and what they are against the reference.
+    pub(crate) fn of(
+        workload: Workload,
+        view: &View,
+        sweep: &Sweep<'_>,
+        reference: &str,
+        intervals: bool,
+    ) -> Self {
+        let mut variants = sweep.variants();
+        // The reference first, as the table of a reader who asks what there is to gain.
+        variants.sort_by_key(|name| *name != reference);
+        let theirs = theirs::of(workload.name()).filter(|theirs| theirs.reference == reference);
+        let heads = variants.iter().map(|name| {
+            let mark = if *name == reference {
+                " (reference)"
+            } else {
+                ""
+            };
+            format!("{name}{mark}")
+        });
+        let mut heads: Vec<String> = std::iter::once(view.plot.threads_axis.to_owned())
+            .chain(heads)
+            .collect();
+        heads.extend(theirs.as_ref().map(their_head));
+        let row = |group: &&Group| {
+            let mut row = vec![group.threads.to_string()];
+            row.extend(variants.iter().map(|name| {
+                let point = group.point(name);
+                let figure = point.and_then(|point| figure(view, &point.judged, intervals));
+                figure.unwrap_or_else(|| "-".to_owned())
+            }));
+            if let Some(theirs) = &theirs {
+                let mut all = theirs.speedup.iter();
+                let found = all.find(|&&(threads, _)| threads == group.threads as u64);
+                row.push(found.map_or("-".to_owned(), |&(_, percent)| {
+                    judge::change(1.0 + percent / 100.0)
+                }));
+            }
+            row
+        };
+        Matrix {
+            heads,
+            rows: sweep.groups.iter().map(row).collect(),
+        }
+    }
 }
 
 fn their_head(theirs: &Theirs) -> String {
@@ -110,9 +138,10 @@ fn their_head(theirs: &Theirs) -> String {
     )
 }
 
-fn figure(view: &View, judged: &Judged) -> Option<String> {
+fn figure(view: &View, judged: &Judged, interval: bool) -> Option<String> {
     let mut text = (view.plot.format)(judged.median?);
-    if let Some(change) = judged.change() {
+    let bare = || Some(judge::change(judged.ratio?.of_medians));
+    if let Some(change) = if interval { judged.change() } else { bare() } {
         let _ = write!(text, ", {change}");
     }
     Some(text)

@@ -2,9 +2,10 @@
 //! was skipped. May ask for tables and pictures.
 
 use super::super::judge::{Judgement, change, judged};
+use super::super::markdown::Matrix;
 use super::super::record::{Record, Status};
 use super::super::stats::{median, relative_sd, relative_sem};
-use super::super::summary::{Point, sweeps};
+use super::super::summary::{Point, Sweep, sweeps};
 use super::super::theirs::{self, Topology};
 use super::super::view::View;
 use super::super::{human, svg, table};
@@ -12,6 +13,9 @@ use super::{escape, grid};
 use crate::workloads::Workload;
 use serde_json::Value;
 use std::fmt::Write;
+
+/// More tables than this are folded, below one table of the whole sweep.
+const MOST_TABLES: usize = 4;
 
 /// The part of the page that is about `workload`.
 pub(super) fn section(
@@ -38,9 +42,24 @@ pub(super) fn section(
             escape(&failed.why)
         );
     }
-    for table in table::tables(&all, view) {
+    let tables = table::tables(&all, view);
+    let fold = tables.len() > MOST_TABLES;
+    if fold {
+        for sweep in sweeps(&all.groups) {
+            text.push_str(&matrix(workload, view, &sweep, &all.reference));
+        }
+        let _ = writeln!(
+            text,
+            "<details><summary>All figures of {}</summary>",
+            human::plural(tables.len(), "point")
+        );
+    }
+    for table in tables {
         text.push_str(&grid("figures", &table.heads, &table.rows));
         list(&mut text, table.notes.into_iter());
+    }
+    if fold {
+        text.push_str("</details>\n");
     }
     for drawn in svg::pictures(records, workload, asked, topology) {
         let _ = writeln!(
@@ -60,6 +79,19 @@ pub(super) fn section(
     );
     text.push_str("</section>\n");
     text
+}
+
+/// A long sweep in one table.
+fn matrix(workload: Workload, view: &View, sweep: &Sweep<'_>, reference: &str) -> String {
+    let matrix = Matrix::of(workload, view, sweep, reference, false);
+    let what = sweep.what();
+    let colon = if what.is_empty() { "" } else { ": " };
+    format!(
+        "<h4>Over threads{colon}{}</h4>\n<p class=\"note\">Medians, and the change against {}.</p>\n{}",
+        escape(&what),
+        escape(reference),
+        grid("figures", &matrix.heads, &matrix.rows)
+    )
 }
 
 fn list(text: &mut String, lines: impl Iterator<Item = String>) {

@@ -10,7 +10,7 @@ const WIDTH: i32 = 980;
 const LEFT: i32 = 92;
 const LEGEND: i32 = 206;
 const RIGHT_AXIS: i32 = 62;
-const TOP: i32 = 78;
+const TOP: i32 = 92;
 const LEAST_PLOT: i32 = 400;
 const FOOT: i32 = 62;
 const NOTE_LINE: i32 = 18;
@@ -225,10 +225,15 @@ fn bands(canvas: &Canvas<'_>, picture: &Picture, frame: &Frame) {
         }
         let grey = RGBColor(band.grey, band.grey, band.grey);
         canvas.rectangle((from, frame.top), (to, frame.bottom), grey);
+        // Above the band, in one line or two if it fits; the note below says it in any case.
         let middle = (from + to) / 2;
-        if canvas::width(band.caption, 12) + 6 <= to - from {
-            let at = (middle, frame.top - 9);
-            canvas.text(band.caption, at, 12, PALE, Anchor::Middle);
+        let lines = canvas::wrap(band.caption, 12, to - from - 4);
+        let fits = |line: &String| canvas::width(line, 12) <= to - from;
+        if lines.len() <= 2 && lines.iter().all(fits) {
+            for (index, line) in lines.iter().rev().enumerate() {
+                let at = (middle, frame.top - 9 - 14 * index as i32);
+                canvas.text(line, at, 12, PALE, Anchor::Middle);
+            }
         }
     }
 }

@@ -123,6 +123,12 @@ pub(crate) fn of(name: &str) -> Style {
     }
 }
 
+/// The same colour, halfway to white.
+pub(crate) fn faint(RGBColor(r, g, b): RGBColor) -> RGBColor {
+    let half = |part: u8| part / 2 + 127;
+    RGBColor(half(r), half(g), half(b))
+}
+
 /// What is not a variant: the linear line, the numbers of others.
 pub(crate) const AID: Style = Style {
     colour: RGBColor(110, 110, 110),

@@ -290,7 +290,7 @@ fn idle(picture: &mut Picture, sweep: &Sweep<'_>) {
                 dash: Dash::Dotted,
                 mark: style::Mark::None,
                 width: 1,
-                ..line.style
+                colour: style::faint(line.style.colour),
             };
             line.right = true;
             line.named = false;
@@ -299,7 +299,7 @@ fn idle(picture: &mut Picture, sweep: &Sweep<'_>) {
         picture.right = Some(Axis {
             title: title.to_owned(),
             kind: Kind::Linear,
-            format: human::digits,
+            format: |value| format!("{}", (value * 1000.0).round() / 1000.0),
         });
         return;
     }
