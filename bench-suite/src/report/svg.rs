@@ -12,6 +12,7 @@ mod scale;
 mod style;
 mod sweep;
 
+use super::bootstrap::Interval;
 use super::facts::Facts;
 use super::judge::judged;
 use super::record::Record;
@@ -26,6 +27,8 @@ pub(crate) use sweep::Drawn;
 pub(crate) struct Bar {
     variant: String,
     value: f64,
+    /// Of the median, of three runs and more.
+    interval: Option<Interval>,
 }
 
 /// Figures that belong side by side.
@@ -60,7 +63,7 @@ pub(crate) fn pictures(
         .filter(Chart::is_for_bars)
         .map(|chart| Drawn {
             kind: String::new(),
-            caption: "medians over the runs".to_owned(),
+            caption: "medians over the runs; thin strokes: their 95 % intervals".to_owned(),
             svg: bars::draw(&chart),
         })
         .collect();
@@ -114,6 +117,7 @@ fn panel(title: String, group: &Group, figure: Figure) -> Option<Panel> {
             Some(Bar {
                 variant: point.variant.clone(),
                 value: figure(point)?,
+                interval: Interval::of_median(&point.runs(figure)),
             })
         })
         .filter(|bar| bar.value.is_finite())

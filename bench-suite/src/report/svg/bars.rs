@@ -181,11 +181,27 @@ fn paint_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, top: i32) -> Optio
         let y = top + PANEL_HEAD + STEP * index as i32;
         let bold = is_ours(&bar.variant);
         let end = scale.x(bar.value).max(LEFT + 1);
+        let reach = bar
+            .interval
+            .map_or(end, |interval| scale.x(interval.high).max(end));
         area.draw(&Rectangle::new(
             [(LEFT, y), (end, y + BAR)],
             style::of(&bar.variant).colour.filled(),
         ))
         .ok()?;
+        if let Some(interval) = bar.interval {
+            let (low, high) = (scale.x(interval.low), scale.x(interval.high));
+            // What is as thin as the stroke says nothing.
+            if high - low > 3 {
+                let middle = y + BAR / 2;
+                area.draw(&PathElement::new(vec![(low, middle), (high, middle)], INK))
+                    .ok()?;
+                for x in [low, high] {
+                    let stroke = vec![(x, middle - 4), (x, middle + 4)];
+                    area.draw(&PathElement::new(stroke, INK)).ok()?;
+                }
+            }
+        }
         label(
             area,
             &bar.variant,
@@ -197,7 +213,7 @@ fn paint_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, top: i32) -> Optio
         label(
             area,
             &(chart.plot.format)(bar.value),
-            (end + 6, y + BAR / 2),
+            (reach + 6, y + BAR / 2),
             13,
             bold,
             (HPos::Left, VPos::Center),
