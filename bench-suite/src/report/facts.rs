@@ -20,21 +20,18 @@ pub(crate) struct Facts {
 
 const UNKNOWN: &str = "unknown machine";
 
-/// The name of a record's machine.
-fn name(record: &Record) -> &str {
-    record.text("machine").unwrap_or(UNKNOWN)
+/// What tells a record's machine from others: names may be the same.
+fn identity(record: &Record) -> Option<&str> {
+    record.text("machine_id").or_else(|| record.text("machine"))
 }
 
 /// The records of each machine, in the order in which they come. One that names none (it was skipped) belongs to the
 /// machine before it.
 pub(crate) fn by_machine(records: &[Record]) -> Vec<Vec<Record>> {
     let mut machines: Vec<(&str, Vec<Record>)> = Vec::new();
-    let named = |record: &&Record| record.text("machine").is_some();
-    let mut current = records.iter().find(named).map_or(UNKNOWN, name);
+    let mut current = records.iter().find_map(identity).unwrap_or(UNKNOWN);
     for record in records {
-        if named(&record) {
-            current = name(record);
-        }
+        current = identity(record).unwrap_or(current);
         match machines.iter_mut().find(|(name, _)| *name == current) {
             Some((_, others)) => others.push(record.clone()),
             None => machines.push((current, vec![record.clone()])),
@@ -203,6 +200,10 @@ mod tests {
             [5, 1]
         );
         assert_eq!(counts(&[None, None]), [2]);
+        let mut twins = [with(Some("a")), with(Some("a"))];
+        twins[0].set("machine_id", "1");
+        twins[1].set("machine_id", "2");
+        assert_eq!(by_machine(&twins).len(), 2, "of the same name");
         assert!(counts(&[]).is_empty());
     }
 

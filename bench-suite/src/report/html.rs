@@ -168,7 +168,9 @@ fn raw(records: &[Record], id: &str) -> String {
     );
     for record in records {
         let mut short = record.clone();
-        short.params.retain(|_, value| !value.is_object());
+        short
+            .params
+            .retain(|name, value| !(name.starts_with("machine") && value.is_object()));
         text.push_str(&escape(&short.to_line()));
     }
     text.push_str("</pre></details>\n</section>\n");

@@ -193,6 +193,11 @@ impl Sweep<'_> {
         names
     }
 
+    /// The point in words.
+    pub(crate) fn point(&self) -> &str {
+        self.groups.first().map_or("", |group| &group.point)
+    }
+
     /// The thread counts.
     pub(crate) fn threads(&self) -> Vec<usize> {
         self.groups.iter().map(|group| group.threads).collect()

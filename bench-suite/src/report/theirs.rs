@@ -30,6 +30,23 @@ pub(crate) struct Topology {
     pub(crate) cpus: usize,
 }
 
+impl Theirs {
+    /// What a picture or a table says beside them.
+    pub(crate) fn caveat(&self, point: &str) -> String {
+        let mut text = format!(
+            "Theirs ({}): {}, {}; not measured here, another machine and kernel.",
+            self.set.id, self.set.source.author, self.machine
+        );
+        if point.contains("grab=always") {
+            text.push_str(
+                " Here every block grabs (grab=always), theirs only those that leave a CPU idle: their fall past the \
+                 cores has no counterpart here.",
+            );
+        }
+        text
+    }
+}
+
 impl Topology {
     /// Whether something seen on `other` may be out of reach here.
     pub(crate) fn smaller_than(self, other: Topology) -> bool {
@@ -62,8 +79,12 @@ const TABLES: &[(&str, &str, &str, &str, &str)] = &[
     ("think", "seed004", "speedup", "hp-mb", "refcount"),
 ];
 
-/// What others published of what `workload` measures.
-pub(crate) fn of(workload: &str) -> Option<Theirs> {
+/// What others published of what `workload` measures at `point`, as records name it.
+pub(crate) fn of(workload: &str, point: &str) -> Option<Theirs> {
+    // Theirs are threads of one process: processes share no mm.
+    if point.contains("mode=processes") {
+        return None;
+    }
     let &(_, id, name, variant, reference) = TABLES
         .iter()
         .find(|(known, ..)| workload.split('-').next_back() == Some(known))?;
@@ -83,7 +104,7 @@ mod tests {
     #[test]
     fn tables_exist_and_the_machine_is_that_of_the_set() {
         for &(workload, ..) in TABLES {
-            let theirs = of(workload).unwrap();
+            let theirs = of(workload, "grab=idle").unwrap();
             assert!(theirs.speedup.len() > 1);
             for words in ["2 x AMD EPYC 9654", "96 cores a socket", "384 CPUs"] {
                 assert!(theirs.set.machine.contains(words), "{words}");
@@ -91,7 +112,8 @@ mod tests {
             assert_eq!(LARGE.cores, 2 * 96);
             assert!(theirs.machine.contains(&format!("{} CPUs", LARGE.cpus)));
         }
-        assert!(of("read").is_none() && of("lazy-mm-track").is_some());
+        assert!(of("read", "").is_none() && of("lazy-mm-track", "").is_some());
+        assert!(of("track", "grab=idle, mode=processes").is_none());
     }
 
     #[test]

@@ -106,42 +106,49 @@ fn list(text: &mut String, lines: impl Iterator<Item = String>) {
     text.push_str("</ul>\n");
 }
 
-/// The published table of the workload beside what was measured here.
+/// The published table of the workload beside what was measured here, for each sweep that it is comparable with.
 fn beside(workload: Workload, all: &Judgement) -> String {
-    let Some(theirs) = theirs::of(workload.name()) else {
-        return String::new();
-    };
-    let mut heads = vec!["threads".to_owned(), format!("theirs, {}", theirs.machine)];
-    let same = theirs.reference == all.reference;
-    let sweeps = sweeps(&all.groups);
-    if same {
-        heads.extend(sweeps.iter().map(|sweep| {
-            let what = sweep.what();
-            let comma = if what.is_empty() { "" } else { ", " };
-            format!("here, {}{comma}{what}", theirs.variant)
-        }));
+    let mut text = String::new();
+    for sweep in sweeps(&all.groups) {
+        let theirs = theirs::of(workload.name(), sweep.point());
+        let Some(theirs) = theirs.filter(|theirs| theirs.reference == all.reference) else {
+            continue;
+        };
+        let heads = [
+            view_of(workload).to_owned(),
+            format!("theirs, {}", theirs.machine),
+            format!("here, {}", theirs.variant),
+        ];
+        let row = |&(threads, percent): &(u64, f64)| {
+            let mut groups = sweep.groups.iter();
+            let here = groups
+                .find(|group| group.threads as u64 == threads)
+                .and_then(|group| group.point(theirs.variant)?.judged.change());
+            vec![
+                threads.to_string(),
+                change(1.0 + percent / 100.0),
+                here.unwrap_or_else(|| "-".to_owned()),
+            ]
+        };
+        let rows: Vec<Vec<String>> = theirs.speedup.iter().map(row).collect();
+        let what = sweep.what();
+        let comma = if what.is_empty() { "" } else { ", " };
+        let _ = writeln!(
+            text,
+            "<div class=\"theirs\"><h4>Theirs beside: {} against {}{comma}{}</h4>\n<p class=\"note\">{}</p>\n{}</div>",
+            escape(theirs.variant),
+            escape(theirs.reference),
+            escape(&what),
+            escape(&theirs.caveat(sweep.point())),
+            grid("figures", &heads, &rows)
+        );
     }
-    let row = |&(threads, percent): &(u64, f64)| {
-        let mut row = vec![threads.to_string(), change(1.0 + percent / 100.0)];
-        if same {
-            row.extend(sweeps.iter().map(|sweep| {
-                let mut groups = sweep.groups.iter();
-                groups
-                    .find(|group| group.threads as u64 == threads)
-                    .and_then(|group| group.point(theirs.variant)?.judged.change())
-                    .unwrap_or_else(|| "-".to_owned())
-            }));
-        }
-        row
-    };
-    let rows: Vec<Vec<String>> = theirs.speedup.iter().map(row).collect();
-    format!(
-        "<div class=\"theirs\"><h4>Theirs beside: {} against {} ({})</h4>\n{}</div>\n",
-        escape(theirs.variant),
-        escape(theirs.reference),
-        escape(&theirs.set.id),
-        grid("figures", &heads, &rows)
-    )
+    text
+}
+
+/// What its thread counts count.
+fn view_of(workload: Workload) -> &'static str {
+    workload.kind().view.plot.threads_axis
 }
 
 /// Counts of the threads of a run, where its record has them: `thread_ops` as a list of numbers, or `per_thread` as a

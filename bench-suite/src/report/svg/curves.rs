@@ -46,7 +46,7 @@ pub(super) struct Band {
     /// … to here, or to the end.
     pub(super) to: Option<f64>,
     /// What it means.
-    pub(super) caption: &'static str,
+    pub(super) caption: String,
     /// Its grey, 0 to 255.
     pub(super) grey: u8,
 }
@@ -227,7 +227,7 @@ fn bands(canvas: &Canvas<'_>, picture: &Picture, frame: &Frame) {
         canvas.rectangle((from, frame.top), (to, frame.bottom), grey);
         // Above the band, in one line or two if it fits; the note below says it in any case.
         let middle = (from + to) / 2;
-        let lines = canvas::wrap(band.caption, 12, to - from - 4);
+        let lines = canvas::wrap(&band.caption, 12, to - from - 4);
         let fits = |line: &String| canvas::width(line, 12) <= to - from;
         if lines.len() <= 2 && lines.iter().all(fits) {
             for (index, line) in lines.iter().rev().enumerate() {

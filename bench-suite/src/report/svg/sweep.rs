@@ -161,7 +161,8 @@ fn picture(source: &Source<'_>, sweep: &Sweep<'_>, what: &str, y: Axis) -> Pictu
 /// Past the cores siblings share one, past the CPUs threads take turns. Of threads that sit idle nothing is said.
 fn bands(source: &Source<'_>, threads: &[usize]) -> (Vec<Band>, Option<String>) {
     let most = threads.iter().copied().max().unwrap_or(0);
-    let busy = source.view.plot.threads_axis == "threads";
+    let what = source.view.plot.threads_axis;
+    let busy = !what.starts_with("idle") && what != "readers";
     let Some(Topology { cores, cpus, .. }) = source.topology.filter(|_| busy) else {
         return (Vec::new(), None);
     };
@@ -172,7 +173,7 @@ fn bands(source: &Source<'_>, threads: &[usize]) -> (Vec<Band>, Option<String>) 
         bands.push(Band {
             from: past(cores),
             to: Some(past(cpus)),
-            caption: "SMT siblings",
+            caption: "SMT siblings".to_owned(),
             grey: 246,
         });
         words.push(format!(
@@ -184,11 +185,11 @@ fn bands(source: &Source<'_>, threads: &[usize]) -> (Vec<Band>, Option<String>) 
         bands.push(Band {
             from: past(cpus),
             to: None,
-            caption: "more threads than CPUs",
+            caption: format!("more {what} than CPUs"),
             grey: 236,
         });
         words.push(format!(
-            "shaded past {}: more threads than CPUs",
+            "shaded past {}: more {what} than CPUs",
             human::plural(cpus, "CPU")
         ));
     }
@@ -308,7 +309,8 @@ fn idle(picture: &mut Picture, sweep: &Sweep<'_>) {
 fn speedup(source: &Source<'_>, sweep: &Sweep<'_>) -> Option<Picture> {
     let reference = &source.all.reference;
     let ratio = |point: &Point| point.judged.ratio.map(|ratio| ratio.of_medians);
-    let theirs = theirs::of(source.name).filter(|theirs| theirs.reference == *reference);
+    let theirs =
+        theirs::of(source.name, sweep.point()).filter(|theirs| theirs.reference == *reference);
     let mut ratios: Vec<f64> = sweep
         .groups
         .iter()
@@ -371,10 +373,7 @@ fn speedup(source: &Source<'_>, sweep: &Sweep<'_>) -> Option<Picture> {
         ticks.sort_by(f64::total_cmp);
         ticks.dedup();
         picture.x_ticks = Some(ticks);
-        picture.notes.push(format!(
-            "Theirs ({}): {}, {}; not measured here, another machine and kernel.",
-            theirs.set.id, theirs.set.source.author, theirs.machine
-        ));
+        picture.notes.push(theirs.caveat(sweep.point()));
         picture.lines.push(Line {
             name: format!("theirs: {}", theirs.machine),
             points: theirs
