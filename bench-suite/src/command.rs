@@ -20,6 +20,13 @@ use std::path::{Path, PathBuf};
 /// Where the tour writes, from the current directory.
 const FOLDER: &str = "target/hpbench";
 
+/// How this program was built, in records.
+const BUILD: &str = if cfg!(debug_assertions) {
+    "debug (not for claims)"
+} else {
+    "release"
+};
+
 /// Text for people: the standard output, unless records or tables have it.
 pub(crate) struct Voice {
     stderr: bool,
@@ -207,6 +214,7 @@ fn perform(
                     let mut record = child::run(job, about(job))?;
                     record.set("machine", machine.clone());
                     record.set("command", command.clone());
+                    record.set("build", BUILD);
                     if let Some(resume) = &mut resume {
                         resume.append(job, &mut record)?;
                     }

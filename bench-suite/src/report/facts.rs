@@ -55,7 +55,14 @@ impl Facts {
         let mut names = records.iter().filter_map(|record| record.text("machine"));
         let name = names.next().unwrap_or(UNKNOWN);
         let is_here = name == here.name();
-        let look = || serde_json::to_value(&here).expect("a description is plain data");
+        let look = || {
+            let mut value = serde_json::to_value(&here).expect("a description is plain data");
+            // What is true of this process and need not be of the one that measured.
+            for own in ["schema", "profile", "forced_rung", "rung", "reason"] {
+                value.as_object_mut().and_then(|map| map.remove(own));
+            }
+            value
+        };
         let described = records.iter().find_map(described).cloned();
         let value = described.or_else(|| is_here.then(look));
         let mut rows = Vec::new();

@@ -135,7 +135,8 @@ fn pairs(class: &str, rows: &[(String, String)]) -> String {
 
 /// A table with a heading; the first column names the rows.
 fn grid(class: &str, heads: &[String], rows: &[Vec<String>]) -> String {
-    let mut text = format!("<div class=\"scroll\"><table class=\"{class}\"><thead><tr>");
+    let wide = if heads.len() > 10 { " wide" } else { "" };
+    let mut text = format!("<div class=\"scroll\"><table class=\"{class}{wide}\"><thead><tr>");
     for head in heads {
         let _ = write!(text, "<th scope=\"col\">{}</th>", escape(head));
     }

@@ -3,7 +3,7 @@
 //!
 //! Where there are three runs and more, the spread gives way to the interval of the median (`± 95 %`, its further end),
 //! and the interval of the ratio to the reference and the verdict follow. On the terminal what would make the table
-//! wider than [`WIDTH`] is left out; the page has it all.
+//! wider than [`WIDTH`] is left out, the interval of the ratio first; the page has it all.
 
 use super::judge::{Judgement, judged};
 use super::record::{Record, Status};
@@ -109,14 +109,14 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
         .iter()
         .filter(|column| !(has_interval && column.head == SPREAD))
         .collect();
-    let optional = if has_interval { INTERVALS.len() } else { 0 };
+    let intervals = if has_interval { INTERVALS.len() } else { 0 };
     let heads = iter::once(group.title(view))
         .chain(
             columns
                 .iter()
                 .map(|column| head(column.head, view, reference)),
         )
-        .chain(INTERVALS[..optional].iter().map(|&name| name.to_owned()));
+        .chain(INTERVALS[..intervals].iter().map(|&name| name.to_owned()));
     let row = |point| {
         let place = Row {
             point,
@@ -133,7 +133,7 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
         iter::once(point.variant.clone())
             .chain(
                 figures
-                    .chain(more.into_iter().take(optional))
+                    .chain(more.into_iter().take(intervals))
                     .map(|cell| cell.unwrap_or_else(|| NOTHING.to_owned())),
             )
             .collect()
@@ -149,7 +149,8 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
         heads: heads.collect(),
         rows: group.points.iter().map(row).collect(),
         notes: notes.collect(),
-        optional,
+        // The interval of the median has the place of the spread and stays.
+        optional: intervals.saturating_sub(1),
     }
 }
 
@@ -166,7 +167,7 @@ fn head(name: &str, view: &View, reference: &str) -> String {
 }
 
 impl Table {
-    /// For the terminal: the verdict stays longest, the interval of the median goes first.
+    /// For the terminal: of the optional columns the last stays longest.
     fn text(&self) -> String {
         let rows: Vec<&Vec<String>> = iter::once(&self.heads).chain(&self.rows).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();

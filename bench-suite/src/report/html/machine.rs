@@ -105,6 +105,7 @@ fn measurement(records: &[Record]) -> Vec<(String, String)> {
         ("seed", param("seed", plain)),
         ("pinning", param("pin", plain)),
         ("rungs in use", param("rung", plain)),
+        ("build", param("build", plain)),
         ("windows", param("window_s", seconds)),
         (
             "shortened (not for claims)",

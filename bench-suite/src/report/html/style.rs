@@ -10,7 +10,7 @@ pub(super) const SHEET: &str = "
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif; }
-header, nav, main, footer { max-width: 1080px; margin: 0 auto; padding: 0 24px; }
+header, nav, main, footer { max-width: 1160px; margin: 0 auto; padding: 0 24px; }
 header { padding-top: 28px; }
 h1 { font-size: 1.9rem; margin: 0; }
 h2 { font-size: 1.4rem; margin: 2.2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line); }
@@ -35,6 +35,8 @@ th:first-child { text-align: left; }
 tbody th { font-weight: 500; }
 thead th { color: var(--pale); font-weight: 600; }
 tbody tr:nth-child(even) { background: var(--stripe); }
+table.wide { font-size: .84rem; }
+table.wide th, table.wide td { padding: .26rem .5rem; }
 table.pairs td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 table.pairs th { color: var(--pale); vertical-align: top; }
 .theirs { border-left: 4px solid var(--pale); padding-left: .9rem; }

@@ -194,11 +194,16 @@ fn paint_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, top: i32) -> Optio
             // What is as thin as the stroke says nothing.
             if high - low > 3 {
                 let middle = y + BAR / 2;
-                area.draw(&PathElement::new(vec![(low, middle), (high, middle)], INK))
-                    .ok()?;
-                for x in [low, high] {
-                    let stroke = vec![(x, middle - 4), (x, middle + 4)];
-                    area.draw(&PathElement::new(stroke, INK)).ok()?;
+                let strokes = [
+                    vec![(low, middle), (high, middle)],
+                    vec![(low, middle - 4), (low, middle + 4)],
+                    vec![(high, middle - 4), (high, middle + 4)],
+                ];
+                // White around it, so that it is seen on a dark bar, too.
+                for style in [WHITE.stroke_width(3), INK.stroke_width(1)] {
+                    for stroke in &strokes {
+                        area.draw(&PathElement::new(stroke.clone(), style)).ok()?;
+                    }
                 }
             }
         }

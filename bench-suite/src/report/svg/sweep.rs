@@ -273,6 +273,15 @@ fn linear(lines: &[Line]) -> Option<Line> {
     })
 }
 
+/// A change: `+20`, `0`, `-5`.
+fn percent(change: f64) -> String {
+    if change == 0.0 {
+        "0".to_owned()
+    } else {
+        format!("{change:+.0}")
+    }
+}
+
 /// How idle the CPUs were, where the records tell.
 fn idle(picture: &mut Picture, sweep: &Sweep<'_>) {
     for (key, title) in [
@@ -338,11 +347,7 @@ fn speedup(source: &Source<'_>, sweep: &Sweep<'_>) -> Option<Picture> {
             format!("change against {reference}, %")
         },
         kind: if wide { Kind::Log } else { Kind::Linear },
-        format: if wide {
-            human::ratio
-        } else {
-            |y| format!("{y:+.0}")
-        },
+        format: if wide { human::ratio } else { percent },
     };
     let what = format!("speedup against {reference}");
     let mut picture = picture(source, sweep, &what, y);
@@ -462,7 +467,7 @@ fn latency(source: &Source<'_>, points: &[Point], title: &str) -> Option<Picture
             })
         })
         .collect();
-    let percent = |share: f64| {
+    let nines = |share: f64| {
         let percent = share * 100.0;
         let decimals = if percent > 99.95 {
             3
@@ -490,7 +495,7 @@ fn latency(source: &Source<'_>, points: &[Point], title: &str) -> Option<Picture
         y: Axis {
             title: "share that took at most so long".to_owned(),
             kind: Kind::Nines,
-            format: percent,
+            format: nines,
         },
         right: None,
         lines,
