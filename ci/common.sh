@@ -30,3 +30,24 @@ need_component() { # component...
 need_host() {
     [[ $(rustc -vV) == *"host: $HOST"* ]] || skip "this check is written for $HOST"
 }
+
+# For checks that grow with the project: `.ci/run` may give them CI_SECONDS.
+# Their parts are taken in an order drawn from the commit; none begins late.
+
+# Lines of the input in the order of this commit, or as they are without a limit.
+in_turn() {
+    if [[ -n ${CI_SECONDS:-} ]]; then
+        shuf --random-source=<(yes "$(git rev-parse HEAD 2>/dev/null || echo none)")
+    else
+        cat
+    fi
+}
+
+# Whether a part may begin. The first always may.
+parts_begun=0
+in_time() {
+    if [[ -n ${CI_SECONDS:-} ]] && ((parts_begun > 0 && SECONDS > CI_SECONDS)); then
+        return 1
+    fi
+    parts_begun=$((parts_begun + 1))
+}

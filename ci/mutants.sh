@@ -5,4 +5,4 @@ source "$(dirname "$0")/common.sh"
 
 [[ -f ci/mutants.py ]] || skip "ci/mutants.py does not exist"
 command -v python3 >/dev/null || skip "python3 is not installed"
-python3 ci/mutants.py "$@"
+python3 ci/mutants.py ${CI_SECONDS:+--seconds "$CI_SECONDS"} "$@"

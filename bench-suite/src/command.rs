@@ -4,7 +4,7 @@
 use crate::cli::Options;
 use crate::engine::job::Job;
 use crate::engine::{child, interrupt, plan};
-use crate::points::{Points, about};
+use crate::points::{Points, about, refuse_foreign};
 use crate::report::output::{Outputs, Page, check_measured, command_line};
 use crate::report::record::{Record, Status};
 use crate::report::resume::Resume;
@@ -70,6 +70,7 @@ pub(crate) fn say(text: &str) -> Result<(), Trouble> {
 
 /// One workload.
 pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    refuse_foreign(workload, options)?;
     let voice = Voice::new(options);
     let points = Points::of(workload, ask, options);
     check_against(&points, options)?;

@@ -2,7 +2,7 @@
 //! May ask the registry for names.
 
 use crate::engine::places;
-use crate::schemes;
+use crate::workloads;
 use std::time::Duration;
 
 /// More threads than this are a mistake.
@@ -200,7 +200,7 @@ pub(crate) fn variants(text: &str) -> Result<Vec<&'static str>, String> {
         if part.is_empty() {
             return Err("an empty entry".to_owned());
         }
-        let about = schemes::find(part).ok_or_else(|| unknown_variant(part))?;
+        let about = workloads::find(part).ok_or_else(|| unknown_variant(part))?;
         if !list.contains(&about.name) {
             list.push(about.name);
         }
@@ -209,7 +209,7 @@ pub(crate) fn variants(text: &str) -> Result<Vec<&'static str>, String> {
 }
 
 fn unknown_variant(name: &str) -> String {
-    let nearest = schemes::listed()
+    let nearest = workloads::listed()
         .map(|about| (distance(name, about.name), about.name))
         .min();
     match nearest {
@@ -219,7 +219,7 @@ fn unknown_variant(name: &str) -> String {
             )
         }
         _ => {
-            let names: Vec<_> = schemes::listed().map(|about| about.name).collect();
+            let names: Vec<_> = workloads::listed().map(|about| about.name).collect();
             format!("unknown variant '{name}', known are {}", names.join(", "))
         }
     }

@@ -3,7 +3,8 @@
 
 use crate::cli::Options;
 use crate::engine::job::{Job, Shape};
-use crate::schemes::{self, About, Support};
+use crate::schemes::{About, Support};
+use crate::trouble::Trouble;
 use crate::workloads::{self, Ask, Workload};
 use std::time::Duration;
 
@@ -22,6 +23,24 @@ pub(crate) struct Points {
     pub(crate) runs: usize,
 }
 
+/// Refuses variants that `workload` does not have (another one may).
+pub(crate) fn refuse_foreign(workload: Workload, options: &Options) -> Result<(), Trouble> {
+    let Some(list) = &options.variants else {
+        return Ok(());
+    };
+    match list.0.iter().find(|name| workload.find(name).is_none()) {
+        None => Ok(()),
+        Some(name) => {
+            let names: Vec<_> = workload.listed().map(|about| about.name).collect();
+            Err(Trouble::Usage(format!(
+                "--variants: {} has no '{name}', it has {}",
+                workload.name(),
+                names.join(", ")
+            )))
+        }
+    }
+}
+
 impl Points {
     /// The points of one workload.
     pub(crate) fn of(workload: Workload, ask: &Ask, options: &Options) -> Self {
@@ -35,7 +54,7 @@ impl Points {
         let warmup = options.warmup.unwrap_or(Duration::from_millis(warmup));
         let mut jobs: Vec<Job> = shapes
             .iter()
-            .flat_map(|&shape| cross(workload, shape, time, warmup, options))
+            .flat_map(|shape| cross(workload, shape, time, warmup, options))
             .collect();
         let runs = runs(options);
         if let Some(budget) = options.budget {
@@ -60,7 +79,7 @@ impl Points {
         let zero = Duration::ZERO;
         let mut jobs: Vec<Job> = shapes
             .iter()
-            .flat_map(|&(workload, shape)| cross(workload, shape, zero, zero, options))
+            .flat_map(|(workload, shape)| cross(*workload, shape, zero, zero, options))
             .collect();
         let runs = runs(options);
         let usual = if options.quick { QUICK_BUDGET } else { BUDGET };
@@ -104,9 +123,14 @@ impl Points {
             let pauses = job.pauses.map_or(String::new(), |pauses| {
                 format!(", hold {:?}, {} idle", pauses.hold, pauses.idle)
             });
+            let more: String = job
+                .more
+                .iter()
+                .map(|(name, value)| format!(", {name} {value}"))
+                .collect();
             match workloads::support(about(job), job) {
                 Support::Yes => text.push_str(&format!(
-                    "  {what}{:>5} threads ({threads}{pauses}), {:?} after {:?}\n",
+                    "  {what}{:>5} threads ({threads}{pauses}{more}), {:?} after {:?}\n",
                     job.threads, job.time, job.warmup
                 )),
                 Support::No(why) => text.push_str(&format!("  {what}skipped: {why}\n")),
@@ -127,7 +151,7 @@ fn runs(options: &Options) -> usize {
 
 fn cross(
     workload: Workload,
-    shape: Shape,
+    shape: &Shape,
     time: Duration,
     warmup: Duration,
     options: &Options,
@@ -136,9 +160,9 @@ fn cross(
         Some(list) => list
             .0
             .iter()
-            .filter_map(|name| schemes::find(name))
+            .filter_map(|name| workload.find(name))
             .collect(),
-        None => schemes::listed().collect(),
+        None => workload.listed().collect(),
     };
     let job = |about: &About| Job {
         workload,
@@ -147,6 +171,7 @@ fn cross(
         readers: shape.readers,
         writers: shape.writers,
         pauses: shape.pauses,
+        more: shape.more.clone(),
         run: 0,
         order: 0,
         seed: options.seed,
@@ -160,7 +185,9 @@ fn cross(
 
 /// The description of a job's variant.
 pub(crate) fn about(job: &Job) -> &'static About {
-    schemes::find(&job.variant).expect("only known variants become jobs")
+    job.workload
+        .find(&job.variant)
+        .expect("only known variants become jobs")
 }
 
 fn runs_at_all(job: &Job) -> bool {

@@ -348,6 +348,7 @@ mod tests {
             readers: 2,
             writers: 0,
             pauses: None,
+            more: Default::default(),
             run: 0,
             order: 0,
             seed: 0,

@@ -3,10 +3,15 @@
 
 use crate::workloads::Workload;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// What the options of one workload ask, by name. Together with the threads they are what makes a point.
+pub(crate) type Params = BTreeMap<String, Value>;
+
 /// Threads of a point, and what they do between operations.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// All threads of the point, as `--threads` counts them.
     pub(crate) threads: usize,
@@ -16,6 +21,8 @@ pub(crate) struct Shape {
     pub(crate) writers: usize,
     /// Pauses, in workloads that have them.
     pub(crate) pauses: Option<Pauses>,
+    /// What else the workload's options ask.
+    pub(crate) more: Params,
 }
 
 /// Threads that do nothing, with or without protection.
@@ -60,6 +67,9 @@ pub(crate) struct Job {
     pub(crate) writers: usize,
     /// Pauses, in workloads that have them.
     pub(crate) pauses: Option<Pauses>,
+    /// What else the workload's options ask.
+    #[serde(default, skip_serializing_if = "Params::is_empty")]
+    pub(crate) more: Params,
     /// Which repetition, from 0.
     pub(crate) run: usize,
     /// Place in the interleaved order, from 0.

@@ -60,7 +60,7 @@ pub(crate) fn interleave(points: &[Job], runs: usize, seed: u64) -> Vec<Job> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::job::Pin;
+    use crate::engine::job::{Params, Pin};
     use crate::workloads::Workload;
     use std::time::Duration;
 
@@ -73,6 +73,7 @@ mod tests {
                 readers: 1,
                 writers: 0,
                 pauses: None,
+                more: Params::new(),
                 run: 0,
                 order: 0,
                 seed: 0,

@@ -73,7 +73,7 @@ fn read(path: &Path) -> Result<Side, Trouble> {
         if !side.machines.contains(&machine) {
             side.machines.push(machine);
         }
-        let more = ["readers", "writers", "hold_ns", "idle", "point", "pin"]
+        let more = ["readers", "writers", "hold_ns", "idle", "pin", "point"]
             .iter()
             .filter_map(|key| {
                 record

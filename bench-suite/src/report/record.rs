@@ -74,6 +74,14 @@ impl Record {
             params.insert("hold_ns".into(), hold.into());
             params.insert("idle".into(), pauses.idle.into());
         }
+        if !job.more.is_empty() {
+            let words = job.more.iter().map(|(name, value)| match value {
+                Value::String(word) => format!("{name}={word}"),
+                value => format!("{name}={value}"),
+            });
+            params.insert("point".into(), words.collect::<Vec<_>>().join(", ").into());
+            params.extend(job.more.clone());
+        }
         params.insert("time_s".into(), job.time.as_secs_f64().into());
         params.insert("warmup_s".into(), job.warmup.as_secs_f64().into());
         params.insert(
@@ -218,6 +226,7 @@ pub(crate) mod tests {
             readers: threads,
             writers: 0,
             pauses: None,
+            more: Default::default(),
             run,
             order: 3,
             seed: 9,

@@ -11,14 +11,14 @@
 //! Each thread looks now and then how many of its callbacks have not run; `peak_backlog` is the sum of the largest
 //! differences. At the end the scheme flushes. **Every callback must have run once**: otherwise the run is failed.
 
-use super::Kind;
+use super::{Kind, over_schemes};
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Tally, Worker};
 use crate::engine::job::{Job, Shape};
 use crate::report::human;
 use crate::report::record::{Record, Status};
 use crate::report::summary::{Group, Point};
 use crate::report::view::{self, Column, Plot, View};
-use crate::schemes::{Callback, Object, Ran, Scheme};
+use crate::schemes::{self, Callback, Object, Ran, Scheme};
 use std::time::{Duration, Instant};
 
 /// A run ends early when more callbacks of one thread than this wait: memory is finite.
@@ -35,6 +35,8 @@ pub(super) const KIND: Kind = Kind {
     what: "queueing a deferred callback, ns per call on the calling threads; every callback must have run at the end",
     points: |ask| ask.each(&[1], shape),
     tour: |_| vec![shape(1)],
+    variants: schemes::all,
+    run: over_schemes!(run),
     support: |about, _| about.defer,
     view: View {
         meaning: "queueing a deferred callback; ns per call on the calling threads (wall time x busy CPUs / calls); CPU/call: process CPU time with callbacks and flush; x crossbeam: time against that of crossbeam-epoch; less is better",
@@ -97,7 +99,7 @@ struct Caller {
 }
 
 /// `job.writers` threads queue callbacks.
-pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
+fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
     let cell = S::new(Object::new(0, None));
     let mut callers: Vec<Caller> = (0..job.writers)
         .map(|_| Caller {

@@ -13,7 +13,7 @@
 //! longer than [`LIMIT`] ends the run where the updater can give up; a `synchronize` that never returns is ended with
 //! its process.
 
-use super::Kind;
+use super::{Kind, over_schemes};
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Tally, Worker};
 use crate::engine::job::{Job, Pauses, Shape};
 use crate::report::cdf;
@@ -21,7 +21,7 @@ use crate::report::human;
 use crate::report::record::Record;
 use crate::report::summary::{Group, Point};
 use crate::report::view::{self, Column, Plot, View};
-use crate::schemes::{Census, Object, Scheme};
+use crate::schemes::{self, Census, Object, Scheme};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,8 @@ pub(super) const KIND: Kind = Kind {
         shapes
     },
     tour: |_| vec![shape(0, Duration::ZERO, 0), shape(1, Duration::ZERO, 0)],
+    variants: schemes::all,
+    run: over_schemes!(run),
     support: |about, _| about.grace,
     view: View {
         meaning: "latency of one grace period beside readers: sync = synchronize, free = from retire to free; less is better; x barrier: median against that of one heavy barrier",
@@ -157,6 +159,7 @@ fn shape(readers: usize, hold: Duration, idle: usize) -> Shape {
         readers,
         writers: 1,
         pauses: Some(Pauses { hold, idle }),
+        ..Shape::default()
     }
 }
 
@@ -216,7 +219,7 @@ impl Latencies {
 }
 
 /// One updater, `job.readers` readers, and the sleepers.
-pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
+fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
     let unset = Pauses {
         hold: Duration::ZERO,
         idle: 0,

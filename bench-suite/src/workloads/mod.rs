@@ -2,7 +2,8 @@
 //! May touch `schemes`, `engine` and `report`.
 //!
 //! A new workload is one file with its [`Kind`] and its `run`, its `mod` line and its line in the registry below; and
-//! its subcommand in `cli`, where its options are.
+//! its subcommand in `cli`, where its options are. Most are generic over the scheme ([`over_schemes`]); one with another
+//! subject names variants of its own.
 
 pub(crate) mod capabilities;
 mod defer;
@@ -13,11 +14,11 @@ mod stall;
 mod write;
 
 use crate::engine::crew::{Rate, Refusal};
-use crate::engine::job::{Job, Shape};
+use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
 use crate::report::record::Record;
 use crate::report::view::View;
-use crate::schemes::{self, About, Scheme, Support, Visit};
+use crate::schemes::{self, About, Support};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -31,6 +32,10 @@ pub(crate) struct Kind {
     pub(crate) points: fn(&Ask) -> Vec<Shape>,
     /// The points of the tour.
     pub(crate) tour: fn(&Ask) -> Vec<Shape>,
+    /// What it compares, hidden variants too.
+    pub(crate) variants: fn() -> &'static [About],
+    /// One run, in a process of its own.
+    pub(crate) run: fn(&Job) -> Result<Record, Refusal>,
     /// Whether a variant can take part.
     pub(crate) support: fn(&About, &Job) -> Support,
     /// Table and picture.
@@ -48,13 +53,23 @@ pub(crate) struct Ask {
     pub(crate) holds: Option<Vec<Duration>>,
     /// `--idle`.
     pub(crate) idles: Option<Vec<usize>>,
+    /// What else the options of the workload ask: a point each.
+    pub(crate) more: Option<Vec<Params>>,
 }
 
 impl Ask {
     /// The thread counts asked for, or `default`, each made a shape.
     fn each(&self, default: &[usize], shape: impl Fn(usize) -> Shape) -> Vec<Shape> {
         let threads = self.threads.as_deref().unwrap_or(default);
-        threads.iter().map(|&n| shape(n)).collect()
+        let more = self.more.clone().unwrap_or_else(|| vec![Params::new()]);
+        let cross = |&n: &usize| {
+            let shape = &shape;
+            more.iter().map(move |more| Shape {
+                more: more.clone(),
+                ..shape(n)
+            })
+        };
+        threads.iter().flat_map(cross).collect()
     }
 }
 
@@ -78,18 +93,26 @@ macro_rules! registry {
                 }
             }
         }
+    };
+}
 
-        impl Visit for Run<'_> {
-            type Out = Result<Record, Refusal>;
+/// The `run` of a [`Kind`], out of a function of the same file that is generic over the scheme.
+macro_rules! over_schemes {
+    ($run:ident) => {
+        |job| {
+            struct Run<'a>(&'a Job);
+            impl schemes::Visit for Run<'_> {
+                type Out = Result<Record, Refusal>;
 
-            fn visit<S: Scheme>(self) -> Self::Out {
-                match self.0.workload {
-                    $(Workload::$workload => $module::run::<S>(self.0),)*
+                fn visit<S: Scheme>(self) -> Self::Out {
+                    $run::<S>(self.0)
                 }
             }
+            schemes::dispatch(&job.variant, Run(job)).expect("a variant of this workload")
         }
     };
 }
+use over_schemes;
 
 registry! {
     Read => read,
@@ -105,6 +128,42 @@ impl Workload {
     pub(crate) fn name(self) -> &'static str {
         self.kind().name
     }
+
+    /// The variant called `name`; hidden ones only where the environment allows them.
+    pub(crate) fn find(self, name: &str) -> Option<&'static About> {
+        (self.kind().variants)()
+            .iter()
+            .find(|about| about.name == name && (!about.hidden || schemes::hidden_allowed()))
+    }
+
+    /// The variants that the user may see, in the order of their registry.
+    pub(crate) fn listed(self) -> impl Iterator<Item = &'static About> {
+        (self.kind().variants)()
+            .iter()
+            .filter(|about| !about.hidden)
+    }
+}
+
+/// A variant of this name, of any workload.
+pub(crate) fn find(name: &str) -> Option<&'static About> {
+    Workload::ALL
+        .iter()
+        .find_map(|workload| workload.find(name))
+}
+
+/// The variants of all workloads, once each name.
+pub(crate) fn listed() -> impl Iterator<Item = &'static About> {
+    let mut seen = Vec::new();
+    Workload::ALL
+        .iter()
+        .flat_map(|workload| workload.listed())
+        .filter(move |about| {
+            let new = !seen.contains(&about.name);
+            if new {
+                seen.push(about.name);
+            }
+            new
+        })
 }
 
 /// Whether `about` can run `job`.
@@ -112,12 +171,10 @@ pub(crate) fn support(about: &About, job: &Job) -> Support {
     (job.workload.kind().support)(about, job)
 }
 
-struct Run<'a>(&'a Job);
-
 /// Runs `job` in this process.
 pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
     let unknown = || Refusal::Environment(format!("unknown variant '{}'", job.variant));
-    let about = schemes::find(&job.variant).ok_or_else(unknown)?;
+    let about = job.workload.find(&job.variant).ok_or_else(unknown)?;
     if let Support::No(why) = support(about, job) {
         return Ok(Record::skipped(job, why));
     }
@@ -133,7 +190,7 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
             &format!("rung {wanted} cannot be had here, this is {rung}: {why}"),
         ));
     }
-    let mut record = match schemes::dispatch(&job.variant, Run(job)).ok_or_else(unknown)? {
+    let mut record = match (job.workload.kind().run)(job) {
         Err(Refusal::Skipped(why)) => Record::skipped(job, &why),
         other => other?,
     };

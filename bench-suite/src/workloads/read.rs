@@ -1,20 +1,22 @@
 //! Floor 3, bench-suite. Owns the workload `read`: protect, dereference, release, as fast as it goes, nobody writes.
 //! May touch a scheme through its trait, and the crew.
 
-use super::Kind;
+use super::{Kind, over_schemes};
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Worker};
 use crate::engine::job::{Job, Shape};
 use crate::report::human;
 use crate::report::record::{Record, Status};
 use crate::report::summary::Point;
 use crate::report::view::{self, Plot, View};
-use crate::schemes::{Object, Scheme};
+use crate::schemes::{self, Object, Scheme};
 
 pub(super) const KIND: Kind = Kind {
     name: "read",
     what: "protect + dereference + release, ns per pair",
     points: |ask| ask.each(&[1, 2], shape),
     tour: |ask| ask.each(&[1, 2], shape),
+    variants: schemes::all,
+    run: over_schemes!(run),
     support: |about, _| about.read,
     view: View {
         meaning: "protect + dereference + release; rates over all threads, ns per pair (wall time x busy CPUs / operations); more is better; x hp: rate against that of hp",
@@ -56,7 +58,7 @@ fn shape(threads: usize) -> Shape {
 const FLOOR_NS: f64 = 0.02;
 
 /// `job.readers` threads read one cell.
-pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
+fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
     let cell = S::new(Object::new(0, None));
     let workers = (0..job.readers).map(|_| reader(&cell)).collect();
     let (tallies, _) = crew::run(job, workers, || ())?;

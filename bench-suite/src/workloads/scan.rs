@@ -8,7 +8,7 @@
 //! takes its holder per operation leaves nothing behind.
 //! The batch is small enough that no scheme reclaims on its own account before the pass.
 
-use super::Kind;
+use super::{Kind, over_schemes};
 use crate::engine::crew::{self, Pace, Refusal, Tally, Worker};
 use crate::engine::job::{Job, Shape};
 use crate::report::human;
@@ -16,7 +16,7 @@ use crate::report::record::Record;
 use crate::report::stats::quantile;
 use crate::report::summary::{Group, Point};
 use crate::report::view::{self, Column, Plot, View};
-use crate::schemes::{Census, Object, Scheme};
+use crate::schemes::{self, Census, Object, Scheme};
 use std::time::Instant;
 
 pub(super) const KIND: Kind = Kind {
@@ -24,6 +24,8 @@ pub(super) const KIND: Kind = Kind {
     what: "time of one reclaim pass of 24 objects against the number of threads that sit idle",
     points: |ask| ask.each(&[1, 16, 256, 2048], shape),
     tour: |_| vec![shape(16), shape(2048)],
+    variants: schemes::all,
+    run: over_schemes!(run),
     support: |about, _| about.scan,
     view: View {
         meaning: "time of one reclaim pass beside idle threads; less is better; growth: against the fewest threads",
@@ -75,7 +77,7 @@ fn shape(idle: usize) -> Shape {
 const BATCH: u64 = 24;
 
 /// One scanning thread beside `job.threads` idle ones.
-pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
+fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
     let census = Census::leak();
     let cell = S::new(Object::new(0, Some(census)));
     let mut passes: Vec<u64> = Vec::with_capacity(1 << 16);

@@ -9,14 +9,14 @@
 //! Where the scheme documents a bound it is reported beside. The reader looks at its object once more before it
 //! leaves.
 
-use super::Kind;
+use super::{Kind, over_schemes};
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Tally, Worker};
 use crate::engine::job::{Job, Shape};
 use crate::report::human;
 use crate::report::record::Record;
 use crate::report::summary::{Group, Point};
 use crate::report::view::{self, Column, Plot, View};
-use crate::schemes::{Census, Object, Scheme};
+use crate::schemes::{self, Census, Object, Scheme};
 use std::time::{Duration, Instant};
 
 pub(super) const KIND: Kind = Kind {
@@ -24,6 +24,8 @@ pub(super) const KIND: Kind = Kind {
     what: "objects that wait while one reader is parked inside protection",
     points: |ask| ask.each(&[2], shape),
     tour: |_| vec![shape(2)],
+    variants: schemes::all,
+    run: over_schemes!(run),
     support: |about, _| about.stall,
     view: View {
         meaning: "objects that wait for reclaim while one reader is parked inside protection; fewer is better",
@@ -78,7 +80,7 @@ fn shape(threads: usize) -> Shape {
         threads,
         readers: 1,
         writers: threads - 1,
-        pauses: None,
+        ..Shape::default()
     }
 }
 
@@ -86,7 +88,7 @@ fn shape(threads: usize) -> Shape {
 const CAP: i64 = 2_000_000;
 
 /// One parked reader and `job.writers` writers.
-pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
+fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
     let census = Census::leak();
     let cell = S::new(Object::new(0, Some(census)));
     let mut workers: Vec<Worker<'_>> = vec![parked(&cell)];

@@ -3,15 +3,15 @@
 //!
 //! The main figures count writes; the time of whatever reclaim the writes trigger is part of them.
 
-use super::Kind;
 use super::read::reader;
+use super::{Kind, over_schemes};
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Worker};
 use crate::engine::job::{Job, Shape};
 use crate::report::human;
 use crate::report::record::Record;
 use crate::report::summary::Point;
 use crate::report::view::{self, Column, Plot, View};
-use crate::schemes::{Object, Scheme, Support};
+use crate::schemes::{self, Object, Scheme, Support};
 
 pub(super) const KIND: Kind = Kind {
     name: "write",
@@ -21,6 +21,8 @@ pub(super) const KIND: Kind = Kind {
         None => ask.each(&[1], |writers| shape(0, writers)),
     },
     tour: |_| vec![shape(0, 1), shape(1, 1)],
+    variants: schemes::all,
+    run: over_schemes!(run),
     support: |about, job| match about.write {
         Support::Yes if job.readers > 0 => about.write_with_readers,
         other => other,
@@ -91,12 +93,12 @@ fn shape(readers: usize, writers: usize) -> Shape {
         threads: readers + writers,
         readers,
         writers,
-        pauses: None,
+        ..Shape::default()
     }
 }
 
 /// `job.readers` threads read while `job.writers` threads write one cell.
-pub(super) fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
+fn run<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
     let cell = S::new(Object::new(0, None));
     let readers = (0..job.readers).map(|_| reader(&cell));
     let writers = (0..job.writers).map(|_| writer(&cell));
