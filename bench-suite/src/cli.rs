@@ -14,7 +14,8 @@ use std::time::Duration;
 
 const AFTER: &str = "\
 Without a subcommand: a tour of all workloads that prints one table each with the ratio to a reference and writes
-results.jsonl, results.csv and one SVG per workload into target/hpbench/ of the current directory.
+results.jsonl, results.csv, one SVG per workload and report.html, a page with all of it, into target/hpbench/ of the
+current directory.
 
 Every run is a process of its own; runs of different variants are interleaved in an order drawn from --seed.
 Elapsed time is measured. Files are written as NAME.part, run by run, and renamed when complete; what is not a regular
@@ -54,7 +55,7 @@ pub(crate) struct Cli {
 }
 
 /// Options before or after the subcommand.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
     /// Thread counts, like 1,2,4 or 1..192:x2 or 1..N:+8 (N: CPUs) or cpus, cores, 2cores, auto; scan counts idle threads, stall counts the parked reader too, grace counts readers
     /// [default: 1,2; write, defer 1; scan 1,16,256,2048; stall 2; grace 0,1]
@@ -93,6 +94,19 @@ pub(crate) struct Options {
     /// One CSV row per run into FILE, or to the standard output
     #[arg(long, global = true, value_name = "FILE|-")]
     pub(crate) csv: Option<PathBuf>,
+    /// A speedup table in Markdown into FILE, or to the standard output: a row for each thread count
+    #[arg(long, global = true, value_name = "FILE|-")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Pictures as PREFIX-WORKLOAD-WHAT.svg
+    #[arg(long, global = true, value_name = "PREFIX")]
+    pub(crate) plot: Option<PathBuf>,
+    /// One page with everything: machine, tables, pictures, records; needs no network
+    #[arg(long, global = true, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// The variant that ratios refer to, one of those that are measured [default: hp; grace heavy-barrier, defer
+    /// crossbeam-epoch]
+    #[arg(long, global = true, value_name = "VARIANT")]
+    pub(crate) against: Option<String>,
     /// One JSON object per run appended to FILE; runs that are in it already (same points, machine and build) are not
     /// run again
     #[arg(long, global = true, value_name = "FILE")]
@@ -122,8 +136,23 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Refuses options of runs for a command that has none.
+    /// Refuses options of runs, and of what is made of them, for a command that has none.
     pub(crate) fn without_runs(&self, command: &str, threads: bool) -> Result<(), Trouble> {
+        self.refuse(command, threads, true)
+    }
+
+    /// Refuses options of measuring for a command that shows what was measured before.
+    pub(crate) fn without_measuring(&self, command: &str) -> Result<(), Trouble> {
+        self.refuse(command, false, false)?;
+        match self.json {
+            Some(_) => Err(Trouble::Usage(format!(
+                "--json: has no meaning for {command}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse(&self, command: &str, threads: bool, reports: bool) -> Result<(), Trouble> {
         for (option, given) in [
             ("--threads", self.threads.is_some() && !threads),
             ("--variants", self.variants.is_some()),
@@ -138,6 +167,10 @@ impl Options {
             ("--dry-run", self.dry_run),
             ("--csv", self.csv.is_some()),
             ("--resume", self.resume.is_some()),
+            ("--markdown", self.markdown.is_some() && reports),
+            ("--plot", self.plot.is_some() && reports),
+            ("--report", self.report.is_some() && reports),
+            ("--against", self.against.is_some() && reports),
         ] {
             if given {
                 return Err(Trouble::Usage(format!(
@@ -146,6 +179,19 @@ impl Options {
             }
         }
         Ok(())
+    }
+
+    /// The files that may be the standard output, with the options that named them.
+    pub(crate) fn files(&self) -> Vec<(&'static str, &Path)> {
+        [
+            ("--json", &self.json),
+            ("--csv", &self.csv),
+            ("--markdown", &self.markdown),
+            ("--report", &self.report),
+        ]
+        .into_iter()
+        .filter_map(|(option, path)| Some((option, path.as_deref()?)))
+        .collect()
     }
 }
 
@@ -203,6 +249,8 @@ pub(crate) enum Command {
     Ctxsw(crate::ctxsw::Ask),
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
+    /// Records that are there already as one page (-o), pictures (--plot), tables in Markdown (--markdown)
+    Report(crate::report::offline::Ask),
     /// Predicts contention with a queueing model, beside the published numbers: never a measurement
     Model(crate::model::Ask),
     /// One run in this process, as the parent asks for it
@@ -244,6 +292,7 @@ impl Command {
             | Command::Calibrate
             | Command::Model(_)
             | Command::Compare(_)
+            | Command::Report(_)
             | Command::RunOne { .. } => return None,
         };
         Some((workload, ask))
@@ -313,18 +362,21 @@ fn whole(text: &str) -> String {
 fn check(cli: &Cli) -> Result<(), Trouble> {
     let usage = |text: &str| Err(Trouble::Usage(text.to_owned()));
     let options = &cli.options;
-    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-    if is_stdout(&options.json) && is_stdout(&options.csv) {
-        return usage("--json - and --csv - cannot share the standard output");
-    }
-    match (&options.json, &options.csv) {
-        (Some(json), Some(csv)) if json == csv => {
-            return usage(&format!(
-                "--json and --csv cannot write the same file '{}'",
-                json.display()
-            ));
-        }
-        _ => {}
+    let files = options.files();
+    for (n, &(option, path)) in files.iter().enumerate() {
+        let Some(&(first, _)) = files[..n].iter().find(|other| other.1 == path) else {
+            continue;
+        };
+        return if path == Path::new("-") {
+            usage(&format!(
+                "{first} - and {option} - cannot share the standard output"
+            ))
+        } else {
+            usage(&format!(
+                "{first} and {option} cannot write the same file '{}'",
+                path.display()
+            ))
+        };
     }
     let grace = matches!(cli.command, Some(Command::Grace { .. }));
     let has_threads = |n| {

@@ -7,6 +7,7 @@ use crate::engine::{child, interrupt, plan};
 use crate::machine::{Stamp, strict};
 use crate::points::{Points, about, refuse_foreign};
 use crate::ready::{self, Ready};
+use crate::report::output::{Outputs, Page, check_measured, command_line};
 use crate::report::record::{Record, Status};
 use crate::report::resume::Resume;
 use crate::report::sink::{Format, Sink, Target};
@@ -21,20 +22,36 @@ use std::path::{Path, PathBuf};
 /// Where the tour writes, from the current directory.
 const FOLDER: &str = "target/hpbench";
 
-/// Text for people: the standard output, unless records have it.
-struct Voice {
+/// How this program was built, in records.
+const BUILD: &str = if cfg!(debug_assertions) {
+    "debug (not for claims)"
+} else {
+    "release"
+};
+
+/// Text for people: the standard output, unless records or tables have it.
+pub(crate) struct Voice {
     stderr: bool,
 }
 
 impl Voice {
     fn new(options: &Options) -> Self {
-        let taken = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
         Voice {
-            stderr: taken(&options.json) || taken(&options.csv),
+            stderr: options
+                .files()
+                .iter()
+                .any(|(_, path)| *path == Path::new("-")),
         }
     }
 
-    fn say(&self, text: &str) -> Result<(), Trouble> {
+    /// Beside files of which one may be the standard output.
+    pub(crate) fn beside<const N: usize>(files: [Option<&Path>; N]) -> Self {
+        Voice {
+            stderr: files.contains(&Some(Path::new("-"))),
+        }
+    }
+
+    pub(crate) fn say(&self, text: &str) -> Result<(), Trouble> {
         if self.stderr {
             let mut err = io::stderr().lock();
             return err
@@ -58,16 +75,23 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
     refuse_foreign(workload, options)?;
     let voice = Voice::new(options);
     let points = Points::of(workload, ask, options);
+    check_against(&points, options)?;
     let asked = ask.threads.is_some() || ask.crew.is_some() || ask.idles.is_some();
     let ready = Ready::of(&points, asked, options)?;
     if options.dry_run {
         return say(&(points.plan() + &ready::order(options)));
     }
+    let outputs = Outputs::open(options)?;
     let sinks = asked_sinks(options)?;
     voice.say(&Machine::look().heading())?;
     let (records, sinks) = perform(&points, sinks, options)?;
-    voice.say(&table::render(&records, workload))?;
-    finish(&voice, sinks, Vec::new())?;
+    voice.say(&table::render(
+        &records,
+        workload,
+        options.against.as_deref(),
+    ))?;
+    let files = outputs.write(&records)?;
+    finish(&voice, sinks, files)?;
     let compared = ready.conclude(&records, |text| voice.say(text));
     verdict(&records).and(compared)
 }
@@ -75,6 +99,7 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
 /// The tour.
 pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     let points = Points::tour(options);
+    check_against(&points, options)?;
     let ready = Ready::of(&points, options.threads.is_some(), options)?;
     if options.dry_run {
         return say(&(points.plan() + &ready::order(options)));
@@ -83,6 +108,8 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     let folder = Path::new(FOLDER);
     std::fs::create_dir_all(folder)
         .map_err(|error| Trouble::write(&format!("cannot make the folder {FOLDER}"), &error))?;
+    let outputs = Outputs::open(options)?;
+    let page = Page::open("tour file", &folder.join("report.html"))?;
     let mut sinks = asked_sinks(options)?;
     sinks.push(Sink::open(
         "tour file",
@@ -115,18 +142,34 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     ))?;
     let (records, sinks) = perform(&points, sinks, options)?;
     for &workload in Workload::ALL {
-        voice.say(&table::render(&records, workload))?;
+        voice.say(&table::render(
+            &records,
+            workload,
+            options.against.as_deref(),
+        ))?;
     }
     let mut files = Vec::new();
     for (workload, mut target) in plots {
-        if let Some(plot) = svg::render(&records, workload) {
+        if let Some(plot) = svg::overview(&records, workload, options.against.as_deref()) {
             target.put(&plot)?;
             files.extend(target.finish()?);
         }
     }
+    files.extend(page.write(&records, options.against.as_deref())?);
+    files.extend(outputs.write(&records)?);
     finish(&voice, sinks, files)?;
     let compared = ready.conclude(&records, |text| voice.say(text));
     verdict(&records).and(compared)
+}
+
+/// `--against` names a variant that runs.
+fn check_against(points: &Points, options: &Options) -> Result<(), Trouble> {
+    let Some(name) = &options.against else {
+        return Ok(());
+    };
+    let runs = |job: &&Job| workloads::support(about(job), job) == Support::Yes;
+    let measured = points.jobs.iter().filter(runs);
+    check_measured(name, measured.map(|job| job.variant.as_str()))
 }
 
 fn asked_sinks(options: &Options) -> Result<Vec<Sink>, Trouble> {
@@ -160,6 +203,7 @@ fn perform(
         None => None,
     };
     let machine = Machine::look().name();
+    let command = command_line();
     interrupt::watch();
     let bar = progress(points.count() as u64);
     let mut records = Vec::with_capacity(plan.len());
@@ -182,6 +226,8 @@ fn perform(
                     let run = || child::run(job, about(job), &ready::for_child(options));
                     let mut record = stamp.on(strict::steady(options.strict, run)?);
                     record.set("machine", machine.clone());
+                    record.set("command", command.clone());
+                    record.set("build", BUILD);
                     if let Some(resume) = &mut resume {
                         resume.append(job, &mut record)?;
                     }
@@ -299,6 +345,7 @@ pub(crate) fn list() -> Result<(), Trouble> {
             "will-it-scale's context_switch1, threads and processes",
         ),
         ("compare", "two files of records, point by point"),
+        ("report", "files of records as one page, pictures, tables"),
         ("published", "numbers of others, with source and errata"),
         ("calibrate", "what lines, fences and barriers cost here"),
         ("machine", "the machine record"),

@@ -8,7 +8,7 @@
 //! | `schemes` | one file per way to keep an object alive, behind one trait |
 //! | `workloads` | one file per thing to measure |
 //! | `engine` | plan, child processes, thread placement, start gate, clocks |
-//! | `report` | records, tables, JSONL, CSV, SVG |
+//! | `report` | records, statistics, tables, JSONL, CSV, Markdown, SVG, the page |
 //! | `published` | numbers of others, with their source |
 //! | `machine` | the machine record |
 //! | `ready`, `baseline` | what comes before and after the runs; records kept under a name |
@@ -74,6 +74,7 @@ fn start() -> Result<(), Trouble> {
             options.without_runs("compare", false)?;
             report::compare::command(ask)
         }
+        Some(Command::Report(ask)) => report::offline::command(ask, options),
         Some(Command::Model(ask)) => model::command(ask, options),
         Some(command) => match command.workload(options) {
             Some((workload, ask)) => command::workload(workload, &ask, options),

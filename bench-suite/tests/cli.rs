@@ -281,12 +281,12 @@ fn the_quick_tour_writes_its_files() {
     let stdout = text(&output.stdout);
     let place = folder.path().join("target/hpbench");
     let pictures = WORKLOADS.map(|workload| format!("{workload}.svg"));
-    let results = ["results.jsonl", "results.csv"].map(String::from);
+    let results = ["results.jsonl", "results.csv", "report.html"].map(String::from);
     for name in results.iter().chain(&pictures) {
         assert!(place.join(name).is_file(), "{name}");
         assert!(stdout.contains(name), "{name}");
     }
-    assert_eq!(fs::read_dir(&place).unwrap().count(), 8, "no .part is left");
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 9, "no .part is left");
     for workload in WORKLOADS {
         assert!(stdout.contains(&format!("\n{workload}: ")), "{workload}");
     }

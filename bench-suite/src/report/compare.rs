@@ -1,30 +1,18 @@
 //! Floor 3, bench-suite. Owns `hpbench compare A B`: the same points in two files of records, with a verdict each.
 //! May read the two files; measures nothing.
 //!
-//! The unit is the run (a process of its own), the estimate the ratio of the medians of its rates, B to A, with a
-//! percentile interval from [`RESAMPLES`] bootstrap resamples of the runs. *Faster* and *slower* are said where the
-//! interval leaves out 1 and the ratio is further from it than [`NOISE`]; of fewer than [`LEAST`] runs nothing is said.
+//! The estimate is the ratio of the medians of the rates, B to A, with the interval of `bootstrap`. *Faster* and
+//! *slower* are said where it leaves out 1, the ratio is further from it than noise, and Holm's correction over all
+//! points of the files lets it count; of fewer than three runs nothing is said.
 
+use super::bootstrap::{Ratio, Verdict, verdicts};
 use super::record::{Record, Status};
 use super::stats::median;
 use super::table;
-use crate::engine::plan::Random;
 use crate::trouble::Trouble;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Resamples of the bootstrap.
-const RESAMPLES: usize = 2000;
-
-/// Share of resamples outside the interval.
-const OUTSIDE: f64 = 0.05;
-
-/// Closer to 1 than this is no change, however sure.
-const NOISE: f64 = 0.01;
-
-/// Runs of a point on each side below which there is no verdict.
-const LEAST: usize = 3;
 
 /// What to compare.
 #[derive(Debug, clap::Args)]
@@ -123,48 +111,6 @@ fn read(path: &Path) -> Result<Side, Trouble> {
     Ok(side)
 }
 
-/// A ratio with its interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Ratio {
-    of_medians: f64,
-    low: f64,
-    high: f64,
-}
-
-impl Ratio {
-    /// Of the median of `b` to that of `a`; equal input gives equal output.
-    fn of(a: &[f64], b: &[f64]) -> Option<Ratio> {
-        let mut random = Random::new(1);
-        let mut resampled = |runs: &[f64]| {
-            let pick: Vec<f64> = (0..runs.len())
-                .map(|_| runs[random.below(runs.len())])
-                .collect();
-            median(&pick)
-        };
-        let mut ratios = Vec::with_capacity(RESAMPLES);
-        for _ in 0..RESAMPLES {
-            ratios.push(resampled(b)? / resampled(a)?);
-        }
-        ratios.sort_by(f64::total_cmp);
-        let at = |share: f64| ratios[((RESAMPLES - 1) as f64 * share).round() as usize];
-        Some(Ratio {
-            of_medians: median(b)? / median(a)?,
-            low: at(OUTSIDE / 2.0),
-            high: at(1.0 - OUTSIDE / 2.0),
-        })
-    }
-
-    fn verdict(self, runs: usize) -> &'static str {
-        match self {
-            _ if runs < LEAST => "too few runs",
-            ratio if (ratio.of_medians - 1.0).abs() <= NOISE => "no change",
-            ratio if ratio.low > 1.0 => "faster",
-            ratio if ratio.high < 1.0 => "slower",
-            _ => "no change",
-        }
-    }
-}
-
 /// The subcommand: what to print, and whether a point is slower than allowed.
 pub(crate) fn command(ask: &Ask) -> Result<(), Trouble> {
     tell(ask, crate::command::say)
@@ -196,22 +142,30 @@ pub(crate) fn tell(
         .map(str::to_owned)
         .to_vec(),
     ];
+    let common: Vec<_> = a
+        .rates
+        .iter()
+        .filter_map(|(point, rates)| Some((point, rates, b.rates.get(point)?)))
+        .collect();
+    let mut alone = a.rates.len() - common.len();
+    let judged: Vec<_> = common
+        .iter()
+        .filter_map(|&(point, rates, others)| {
+            Some((
+                point,
+                rates,
+                others,
+                Ratio::of(rates, others, common.len())?,
+            ))
+        })
+        .collect();
+    let ratios: Vec<Ratio> = judged.iter().map(|&(.., ratio)| ratio).collect();
     let mut worst: Option<(f64, String)> = None;
-    let mut alone = 0;
-    for (point, rates) in &a.rates {
-        let Some(others) = b.rates.get(point) else {
-            alone += 1;
-            continue;
-        };
-        let Some(ratio) = Ratio::of(rates, others) else {
-            continue;
-        };
+    for ((point, rates, others, ratio), verdict) in judged.into_iter().zip(verdicts(&ratios)) {
         let (workload, variant, threads, more) = point;
         let name = format!("{workload} {variant}, {threads} threads ({more})");
-        let runs = rates.len().min(others.len());
         let rate = |rates: &[f64]| median(rates).map_or(String::new(), super::human::count);
-        let verdict = ratio.verdict(runs);
-        if verdict == "slower"
+        if verdict == Verdict::Slower
             && worst
                 .as_ref()
                 .is_none_or(|(least, _)| ratio.of_medians < *least)
@@ -223,9 +177,9 @@ pub(crate) fn tell(
             rate(rates),
             rate(others),
             format!("{:.3}", ratio.of_medians),
-            format!("{:.3} - {:.3}", ratio.low, ratio.high),
+            format!("{:.3} - {:.3}", ratio.interval.low, ratio.interval.high),
             format!("{}, {}", rates.len(), others.len()),
-            verdict.to_owned(),
+            verdict.name().to_owned(),
         ]);
     }
     alone += b
@@ -264,28 +218,5 @@ mod tests {
         for bad in ["5%", ">5", ">x%", "", ">-1%", ">nan%", ">101%"] {
             assert!(limit(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn verdicts() {
-        let of = |a: &[f64], b: &[f64]| Ratio::of(a, b).unwrap();
-        let base = [100.0, 101.0, 99.0, 100.5, 99.5];
-        let slow = base.map(|rate| rate * 0.9);
-        let ratio = of(&base, &slow);
-        assert!((ratio.of_medians - 0.9).abs() < 1e-12);
-        assert!(ratio.low <= 0.9 && 0.9 <= ratio.high && ratio.high < 1.0);
-        assert_eq!(ratio.verdict(5), "slower");
-        assert_eq!(of(&slow, &base).verdict(5), "faster");
-        assert_eq!(of(&base, &base).verdict(5), "no change");
-        assert_eq!(ratio.verdict(2), "too few runs");
-        // So far apart that a tenth means nothing.
-        let wide = [50.0, 150.0, 100.0, 80.0, 120.0];
-        assert_eq!(
-            of(&wide, &wide.map(|rate| rate * 0.9)).verdict(5),
-            "no change"
-        );
-        // Sure, and too small to matter.
-        assert_eq!(of(&[100.0; 5], &[99.5; 5]).verdict(5), "no change");
-        assert_eq!(of(&base, &slow), of(&base, &slow), "the same again");
     }
 }

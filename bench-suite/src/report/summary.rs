@@ -1,13 +1,17 @@
 //! Floor 3, bench-suite. Owns the way from records to points: repetitions folded into medians, grouped for comparison.
 //! Touches nothing else. Failed and skipped runs never enter a median.
 
+use super::judge::Judged;
 use super::record::{Record, Status};
 use super::stats::{median, spread};
+use super::view::View;
 use crate::workloads::Workload;
 
-/// Points that may be compared: same workload, same threads, same pauses.
+/// Points that may be compared: same workload, same threads, same pauses, and the same of everything else.
 #[derive(Debug)]
 pub(crate) struct Group {
+    /// All that tells points apart beside threads and pauses, in words, as records carry it; mostly empty.
+    pub(crate) point: String,
     /// Threads of the point.
     pub(crate) threads: usize,
     /// Readers and writers.
@@ -26,12 +30,30 @@ pub(crate) struct Point {
     pub(crate) variant: String,
     /// Its runs that count.
     records: Vec<Record>,
+    /// Its main figure against the reference, if that was asked for.
+    pub(crate) judged: Judged,
 }
 
 impl Point {
     /// The median of a figure over the runs that have it.
     pub(crate) fn median(&self, figure: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
         median(&self.records.iter().filter_map(figure).collect::<Vec<_>>())
+    }
+
+    /// A figure of each run that has it.
+    pub(crate) fn runs(&self, figure: impl Fn(&Point) -> Option<f64>) -> Vec<f64> {
+        let alone = |record: &Record| Point {
+            variant: self.variant.clone(),
+            records: vec![record.clone()],
+            judged: Judged::default(),
+        };
+        let figures = self.records.iter().filter_map(|r| figure(&alone(r)));
+        figures.filter(|figure| figure.is_finite()).collect()
+    }
+
+    /// The runs themselves.
+    pub(crate) fn records(&self) -> &[Record] {
+        &self.records
     }
 
     /// The spread of a figure.
@@ -81,6 +103,16 @@ impl Point {
 }
 
 impl Group {
+    /// What stands over its table: the point in the workload's words, and all else that tells it apart.
+    pub(crate) fn title(&self, view: &View) -> String {
+        let mut title = (view.title)(self);
+        if !self.point.is_empty() {
+            title.push_str(", ");
+            title.push_str(&self.point);
+        }
+        title
+    }
+
     /// The point of a variant.
     pub(crate) fn point(&self, variant: &str) -> Option<&Point> {
         self.points.iter().find(|point| point.variant == variant)
@@ -97,18 +129,21 @@ pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
         let count = |key| record.number(key).unwrap_or(0.0) as usize;
         let shape = (count("readers"), count("writers"));
         let pauses = (count("hold_ns") as u64, count("idle"));
-        let at = groups
-            .iter()
-            .position(|g| g.threads == record.threads && g.shape == shape && g.pauses == pauses)
-            .unwrap_or_else(|| {
-                groups.push(Group {
-                    threads: record.threads,
-                    shape,
-                    pauses,
-                    points: Vec::new(),
-                });
-                groups.len() - 1
+        let point = record.text("point").unwrap_or_default();
+        let same = |g: &Group| {
+            (g.threads, g.shape, g.pauses, g.point.as_str())
+                == (record.threads, shape, pauses, point)
+        };
+        let at = groups.iter().position(same).unwrap_or_else(|| {
+            groups.push(Group {
+                point: point.to_owned(),
+                threads: record.threads,
+                shape,
+                pauses,
+                points: Vec::new(),
             });
+            groups.len() - 1
+        });
         let points = &mut groups[at].points;
         let at = points
             .iter()
@@ -117,18 +152,101 @@ pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
                 points.push(Point {
                     variant: record.variant.clone(),
                     records: Vec::new(),
+                    judged: Judged::default(),
                 });
                 points.len() - 1
             });
         points[at].records.push(record.clone());
     }
-    groups.sort_by_key(|group| (group.threads, group.shape, group.pauses));
+    groups.sort_by(|a, b| {
+        let rest = |g: &Group| (g.threads, g.shape, g.pauses);
+        a.point.cmp(&b.point).then(rest(a).cmp(&rest(b)))
+    });
     let key = workload.kind().view.order;
     let order = |point: &Point| key(point).unwrap_or(f64::INFINITY);
     for group in &mut groups {
         group.points.sort_by(|a, b| order(a).total_cmp(&order(b)));
     }
     groups
+}
+
+/// The groups of each distinct `point`, in their order: what a table, and a family of plots, is made of.
+pub(crate) fn families(groups: &[Group]) -> impl Iterator<Item = &[Group]> {
+    groups.chunk_by(|a, b| a.point == b.point)
+}
+
+/// Groups over which the number of threads alone changes.
+pub(crate) struct Sweep<'a> {
+    /// In ascending order of threads.
+    pub(crate) groups: Vec<&'a Group>,
+}
+
+impl Sweep<'_> {
+    /// The variants, in the order in which the groups name them.
+    pub(crate) fn variants(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for point in self.groups.iter().flat_map(|group| &group.points) {
+            if !names.contains(&point.variant.as_str()) {
+                names.push(&point.variant);
+            }
+        }
+        names
+    }
+
+    /// The point in words.
+    pub(crate) fn point(&self) -> &str {
+        self.groups.first().map_or("", |group| &group.point)
+    }
+
+    /// The thread counts.
+    pub(crate) fn threads(&self) -> Vec<usize> {
+        self.groups.iter().map(|group| group.threads).collect()
+    }
+
+    /// What does not change: pauses, and readers beside writers. Empty where there is nothing to say.
+    pub(crate) fn what(&self) -> String {
+        let Some(first) = self.groups.first() else {
+            return String::new();
+        };
+        let mut parts = Vec::new();
+        if let ((1.., 1..), (0, 0)) = (first.shape, first.pauses) {
+            parts.push("readers beside writers".to_owned());
+        }
+        if first.pauses.0 > 0 {
+            parts.push(format!(
+                "hold {}",
+                super::human::nanoseconds(first.pauses.0 as f64)
+            ));
+        }
+        if first.pauses.1 > 0 {
+            parts.push(format!("{} idle", first.pauses.1));
+        }
+        if !first.point.is_empty() {
+            parts.push(first.point.clone());
+        }
+        parts.join(", ")
+    }
+}
+
+/// The groups as sweeps, single ones as sweeps of one. Writers alone and writers beside readers are two, and so are
+/// groups that differ in more than threads.
+pub(crate) fn sweeps(groups: &[Group]) -> Vec<Sweep<'_>> {
+    let kind = |g: &Group| (g.shape.0 > 0, g.shape.1 > 0);
+    let mut all: Vec<Sweep<'_>> = Vec::new();
+    for group in groups {
+        let fits = |sweep: &&mut Sweep<'_>| {
+            let first = sweep.groups[0];
+            (kind(first), first.pauses, &first.point) == (kind(group), group.pauses, &group.point)
+                && sweep.groups.iter().all(|g| g.threads != group.threads)
+        };
+        match all.iter_mut().find(fits) {
+            Some(sweep) => sweep.groups.push(group),
+            None => all.push(Sweep {
+                groups: vec![group],
+            }),
+        }
+    }
+    all
 }
 
 /// `value / reference`, where both are known and the reference is not zero.
@@ -172,6 +290,63 @@ mod tests {
             ),
             Some(0.25)
         );
+    }
+
+    #[test]
+    fn points_in_words_keep_apart() {
+        let with = |point: &str, threads, ops| {
+            let mut record = sample(Workload::Read, "hp", threads, 0, ops);
+            record.set("point", point);
+            record
+        };
+        let records = [
+            with("grab=idle", 1, 1),
+            with("grab=always", 2, 2),
+            with("grab=always", 1, 3),
+            with("grab=idle", 1, 5),
+        ];
+        let groups = groups(&records, Workload::Read);
+        let families: Vec<Vec<_>> = families(&groups)
+            .map(|family| {
+                family
+                    .iter()
+                    .map(|g| (g.point.as_str(), g.threads))
+                    .collect()
+            })
+            .collect();
+        assert_eq!(
+            families,
+            [
+                vec![("grab=always", 1), ("grab=always", 2)],
+                vec![("grab=idle", 1)]
+            ]
+        );
+        let sweeps = sweeps(&groups);
+        assert_eq!(sweeps.len(), 2);
+        assert_eq!(sweeps[0].threads(), [1, 2]);
+        assert_eq!(sweeps[1].what(), "grab=idle");
+        assert_eq!(groups[2].points[0].runs(Point::rate), [1.0, 5.0]);
+    }
+
+    #[test]
+    fn readers_beside_writers_are_a_sweep_of_their_own() {
+        let with = |readers: usize, writers: usize| {
+            let mut record = sample(Workload::Write, "hp", readers + writers, 0, 1);
+            record.set("readers", readers);
+            record.set("writers", writers);
+            record
+        };
+        let records = [
+            with(0, 1),
+            with(1, 1),
+            with(0, 2),
+            with(0, 4),
+            with(1, 3),
+            with(2, 2),
+        ];
+        let groups = groups(&records, Workload::Write);
+        let threads: Vec<_> = sweeps(&groups).iter().map(Sweep::threads).collect();
+        assert_eq!(threads, [vec![1, 2, 4], vec![2, 4], vec![4]]);
     }
 
     #[test]

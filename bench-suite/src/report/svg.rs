@@ -2,22 +2,33 @@
 //! May ask the workload for them, and touch `plotters` through the two drawing modules below. SVG only: no fonts or
 //! libraries of the system.
 //!
-//! Few thread counts become bars, variants sorted; many become lines over a logarithmic axis.
+//! Few thread counts become bars, variants sorted; many become lines over a logarithmic axis. Beside that overview a
+//! sweep over threads gives pictures of its own, see `sweep`.
 
 mod bars;
-mod lines;
+mod canvas;
+mod curves;
+mod scale;
+mod style;
+mod sweep;
 
+use super::bootstrap::Interval;
+use super::facts::Facts;
+use super::judge::judged;
 use super::record::Record;
-use super::summary::{Group, groups};
+use super::summary::{Group, families};
+use super::theirs::Topology;
 use super::view::{Figure, Plot};
 use crate::workloads::Workload;
-use plotters::style::RGBColor;
+pub(crate) use sweep::Drawn;
 
 /// One variant's figure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bar {
     variant: String,
     value: f64,
+    /// Of the median, of three runs and more.
+    interval: Option<Interval>,
 }
 
 /// Figures that belong side by side.
@@ -37,18 +48,65 @@ pub(crate) struct Chart {
 /// More panels than this become lines.
 const MOST_PANELS: usize = 2;
 
-/// The plot of `workload`, or nothing if no run gave a figure.
-pub(crate) fn render(records: &[Record], workload: Workload) -> Option<String> {
-    let chart = chart(&groups(records, workload), &workload.kind().view.plot)?;
-    let same_threads = chart
-        .panels
-        .windows(2)
-        .any(|pair| pair[0].threads == pair[1].threads);
-    Some(if chart.panels.len() > MOST_PANELS && !same_threads {
-        lines::draw(&chart)
-    } else {
-        bars::draw(&chart)
-    })
+/// The pictures of `workload`: first the overview, a chart of bars for each point in words with few groups; then those
+/// of its sweeps. Nothing if no run gave a figure.
+pub(crate) fn pictures(
+    records: &[Record],
+    workload: Workload,
+    asked: Option<&str>,
+    topology: Option<Topology>,
+) -> Vec<Drawn> {
+    let all = judged(records, workload, asked);
+    let view = &workload.kind().view;
+    let mut drawn: Vec<Drawn> = families(&all.groups)
+        .filter_map(|family| chart(family, &view.plot))
+        .filter(Chart::is_for_bars)
+        .map(|chart| Drawn {
+            kind: String::new(),
+            caption: "medians over the runs; thin strokes: their 95 % intervals".to_owned(),
+            svg: bars::draw(&chart),
+        })
+        .collect();
+    if drawn.len() > 1 {
+        for (index, one) in drawn.iter_mut().enumerate() {
+            one.kind = format!("{}", index + 1);
+        }
+    }
+    drawn.extend(sweep::pictures(&sweep::Source {
+        name: workload.name(),
+        view,
+        all: &all,
+        topology,
+    }));
+    drawn
+}
+
+/// The one picture of `workload` that stands for it.
+pub(crate) fn overview(
+    records: &[Record],
+    workload: Workload,
+    asked: Option<&str>,
+) -> Option<String> {
+    let topology = Facts::of(records).topology;
+    let mut all = pictures(records, workload, asked, topology).into_iter();
+    all.next().map(|drawn| drawn.svg)
+}
+
+impl Chart {
+    /// A sweep over many threads is for lines; groups that differ in other ways are not.
+    fn is_for_bars(&self) -> bool {
+        let same_threads = |pair: &[Panel]| pair[0].threads == pair[1].threads;
+        self.panels.len() <= MOST_PANELS || self.panels.windows(2).any(same_threads)
+    }
+}
+
+/// A panel's title, with all that tells its group apart.
+fn in_words(mut title: String, group: &Group) -> String {
+    if !group.point.is_empty() {
+        title.push_str(", ");
+        title.push_str(&group.point);
+    }
+    title
 }
 
 fn panel(title: String, group: &Group, figure: Figure) -> Option<Panel> {
@@ -59,6 +117,7 @@ fn panel(title: String, group: &Group, figure: Figure) -> Option<Panel> {
             Some(Bar {
                 variant: point.variant.clone(),
                 value: figure(point)?,
+                interval: Interval::of_median(&point.runs(figure)),
             })
         })
         .filter(|bar| bar.value.is_finite())
@@ -76,7 +135,7 @@ fn chart(groups: &[Group], plot: &'static Plot) -> Option<Chart> {
         .flat_map(|group| {
             (plot.panels)(group)
                 .into_iter()
-                .filter_map(move |(title, figure)| panel(title, group, figure))
+                .filter_map(move |(title, figure)| panel(in_words(title, group), group, figure))
         })
         .collect();
     for panel in &mut panels {
@@ -90,46 +149,6 @@ fn chart(groups: &[Group], plot: &'static Plot) -> Option<Chart> {
     }
     (!panels.is_empty()).then_some(Chart { plot, panels })
 }
-
-/// `hp` and its rungs in one strong hue, `rcu` and its flavours in another, the limit in grey, the others apart from
-/// each other.
-fn colour(variant: &str) -> RGBColor {
-    match variant {
-        "hp" => RGBColor(200, 30, 45),
-        "hp-held" => RGBColor(232, 110, 90),
-        "hp-membarrier" => RGBColor(240, 150, 120),
-        "hp-fence" => RGBColor(245, 185, 160),
-        "rcu" => RGBColor(20, 90, 200),
-        "rcu-thread" => RGBColor(70, 140, 235),
-        "rcu-qsbr" => RGBColor(120, 175, 245),
-        "liburcu-memb" => RGBColor(200, 120, 0),
-        "liburcu-qsbr" => RGBColor(235, 160, 40),
-        "liburcu-bp" => RGBColor(250, 195, 90),
-        "none" | "heavy-barrier" => RGBColor(140, 140, 140),
-        "haphazard" => RGBColor(31, 119, 180),
-        "haphazard-per-op" => RGBColor(130, 180, 220),
-        "crossbeam-epoch" => RGBColor(44, 140, 60),
-        "seize" => RGBColor(148, 103, 189),
-        "arc-swap" => RGBColor(140, 86, 75),
-        "sdd" => RGBColor(227, 119, 194),
-        "kovan" => RGBColor(188, 160, 20),
-        "hazarc" => RGBColor(23, 170, 190),
-        "refcount" => RGBColor(90, 90, 160),
-        "mutex" => RGBColor(70, 70, 70),
-        "rwlock" => RGBColor(110, 130, 110),
-        _ => RGBColor(0, 0, 0),
-    }
-}
-
-/// What this repository is about stands out.
-fn is_ours(variant: &str) -> bool {
-    matches!(variant, "hp" | "rcu" | "rcu-thread" | "rcu-qsbr")
-}
-
-/// Grey of axes and grids.
-const GRID: RGBColor = RGBColor(225, 225, 225);
-/// Text.
-const INK: RGBColor = RGBColor(40, 40, 40);
 
 #[cfg(test)]
 mod tests {
@@ -150,7 +169,7 @@ mod tests {
     }
 
     fn check(threads: &[usize]) {
-        let svg = render(&all(threads), Workload::Read).unwrap();
+        let svg = overview(&all(threads), Workload::Read, None).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
         for about in schemes::listed() {
             assert!(svg.contains(about.name), "{} is missing", about.name);
@@ -176,11 +195,15 @@ mod tests {
         ];
         records[0].set("peak_unreclaimed", 0);
         records[1].set("peak_unreclaimed", 1024);
-        assert!(render(&records, Workload::Stall).unwrap().contains("mutex"));
+        assert!(
+            overview(&records, Workload::Stall, None)
+                .unwrap()
+                .contains("mutex")
+        );
     }
 
     #[test]
     fn nothing_gives_no_plot() {
-        assert!(render(&[], Workload::Read).is_none());
+        assert!(overview(&[], Workload::Read, None).is_none());
     }
 }

@@ -1,8 +1,13 @@
-//! Floor 3, bench-suite. Owns the tables on the terminal: one per workload, with the ratio to its reference.
-//! May ask the workload for its columns.
+//! Floor 3, bench-suite. Owns the tables: one per workload and point, with the ratio to its reference; as text for the
+//! terminal. May ask the workload for its columns.
+//!
+//! Where there are three runs and more, the spread gives way to the interval of the median (`± 95 %`, its further end),
+//! and the interval of the ratio to the reference and the verdict follow. On the terminal what would make the table
+//! wider than [`WIDTH`] is left out, the interval of the ratio first; the page has it all.
 
+use super::judge::{Judgement, judged};
 use super::record::{Record, Status};
-use super::summary::{Group, groups};
+use super::summary::{Group, families};
 use super::view::{Column, Row, View};
 use crate::workloads::Workload;
 use std::collections::BTreeMap;
@@ -12,65 +17,207 @@ use std::iter;
 /// What stands where a figure does not exist.
 const NOTHING: &str = "-";
 
-/// The table of `workload`, empty if it has no runs.
-pub(crate) fn render(records: &[Record], workload: Workload) -> String {
-    let mut text = String::new();
-    let view = &workload.kind().view;
-    let all = groups(records, workload);
-    let _ = writeln!(text, "\n{}: {}", workload.name(), view.meaning);
-    for group in &all {
-        let columns = (view.columns)(group);
-        let mut rows = vec![heading(view, group, columns)];
-        rows.extend(group.points.iter().map(|point| {
-            let place = Row {
-                point,
-                reference: group.point(view.reference),
-                all: &all,
-            };
-            row(&place, columns)
-        }));
-        text.push_str(&align(&rows));
-        for point in &group.points {
-            for note in point.notes() {
-                let _ = writeln!(text, "  note: {}: {note}", point.variant);
-            }
-        }
+/// Columns of the terminal.
+const WIDTH: usize = 110;
+
+/// The workload's column that the interval replaces.
+const SPREAD: &str = "spread";
+
+/// The columns that are not the workload's.
+const INTERVALS: [&str; 3] = ["± 95 %", "ratio 95 %", "verdict"];
+
+/// One table: a point, a row for each variant.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Where the point is, then the names of the columns.
+    pub(crate) heads: Vec<String>,
+    /// A variant's name, then its figures.
+    pub(crate) rows: Vec<Vec<String>>,
+    /// Remarks on variants.
+    pub(crate) notes: Vec<String>,
+    /// How many of the last columns may be left out.
+    optional: usize,
+}
+
+/// Runs that gave no figure, with their reason.
+#[derive(Debug)]
+pub(crate) struct LeftOut {
+    /// Failed or skipped.
+    pub(crate) status: Status,
+    /// Variants with the same reason.
+    pub(crate) variants: String,
+    /// The reason.
+    pub(crate) why: String,
+}
+
+/// What the tables of a workload show.
+pub(crate) fn meaning(view: &View, reference: &str) -> String {
+    if reference == view.reference {
+        return view.meaning.to_owned();
     }
-    text.push_str(&left_out(records, workload));
+    // The words on ratios are those of the usual reference.
+    let rest = view.meaning.split("; ").filter(|words| {
+        let ratios = words.starts_with("x ") || words.contains("against that of");
+        !ratios
+    });
+    let rest: Vec<&str> = rest.collect();
+    format!("{}; ratios: against {reference}", rest.join("; "))
+}
+
+/// The table of `workload` as text.
+pub(crate) fn render(records: &[Record], workload: Workload, asked: Option<&str>) -> String {
+    let mut text = String::new();
+    let all = judged(records, workload, asked);
+    let view = &workload.kind().view;
+    let _ = writeln!(
+        text,
+        "\n{}: {}",
+        workload.name(),
+        meaning(view, &all.reference)
+    );
+    for table in tables(&all, view) {
+        text.push_str(&table.text());
+    }
+    for out in left_out(records, workload) {
+        let _ = writeln!(
+            text,
+            "  {}: {}: {}",
+            out.status.name(),
+            out.variants,
+            out.why
+        );
+    }
     text
 }
 
-fn heading(view: &View, group: &Group, columns: &[Column]) -> Vec<String> {
-    let names = columns.iter().map(|column| column.head.to_owned());
-    iter::once((view.title)(group)).chain(names).collect()
+/// The tables of a workload.
+pub(crate) fn tables(all: &Judgement, view: &View) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for family in families(&all.groups) {
+        tables.extend(
+            family
+                .iter()
+                .map(|group| table(view, group, family, &all.reference)),
+        );
+    }
+    tables
 }
 
-fn row(row: &Row<'_>, columns: &[Column]) -> Vec<String> {
-    let show = |column: &Column| (column.cell)(row).unwrap_or_else(|| NOTHING.to_owned());
-    iter::once(row.point.variant.clone())
-        .chain(columns.iter().map(show))
-        .collect()
+fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table {
+    let has_interval = group.points.iter().any(|p| p.judged.interval.is_some());
+    let columns: Vec<&Column> = (view.columns)(group)
+        .iter()
+        .filter(|column| !(has_interval && column.head == SPREAD))
+        .collect();
+    let intervals = if has_interval { INTERVALS.len() } else { 0 };
+    let heads = iter::once(group.title(view))
+        .chain(
+            columns
+                .iter()
+                .map(|column| head(column.head, view, reference)),
+        )
+        .chain(INTERVALS[..intervals].iter().map(|&name| name.to_owned()));
+    let row = |point| {
+        let place = Row {
+            point,
+            reference: group.point(reference),
+            all: family,
+        };
+        let figures = columns.iter().map(|column| (column.cell)(&place));
+        let judged = &point.judged;
+        let more = [
+            judged.plus_minus(),
+            judged.ratio_interval(),
+            judged.verdict.map(str::to_owned),
+        ];
+        iter::once(point.variant.clone())
+            .chain(
+                figures
+                    .chain(more.into_iter().take(intervals))
+                    .map(|cell| cell.unwrap_or_else(|| NOTHING.to_owned())),
+            )
+            .collect()
+    };
+    let notes = group.points.iter().flat_map(|point| {
+        let name = &point.variant;
+        point
+            .notes()
+            .into_iter()
+            .map(move |note| format!("{name}: {note}"))
+    });
+    Table {
+        heads: heads.collect(),
+        rows: group.points.iter().map(row).collect(),
+        notes: notes.collect(),
+        // The interval of the median has the place of the spread and stays.
+        optional: intervals.saturating_sub(1),
+    }
+}
+
+/// The name of a column of ratios ends in what they refer to.
+fn head(name: &str, view: &View, reference: &str) -> String {
+    match name.rsplit_once("x ") {
+        Some((before, _))
+            if reference != view.reference && (before.is_empty() || before.ends_with(' ')) =>
+        {
+            format!("{before}x {reference}")
+        }
+        _ => name.to_owned(),
+    }
+}
+
+impl Table {
+    /// For the terminal: of the optional columns the last stays longest.
+    fn text(&self) -> String {
+        let rows: Vec<&Vec<String>> = iter::once(&self.heads).chain(&self.rows).collect();
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+        let columns = self.heads.len();
+        let fixed = columns - self.optional;
+        let mut left =
+            WIDTH.saturating_sub(2 + (0..fixed).map(|c| width(c).unwrap_or(0) + 2).sum::<usize>());
+        let mut kept: Vec<usize> = Vec::new();
+        for column in (fixed..columns).rev() {
+            let needs = width(column).unwrap_or(0) + 2;
+            if needs > left {
+                break;
+            }
+            left -= needs;
+            kept.push(column);
+        }
+        kept.extend(0..fixed);
+        kept.sort_unstable();
+        let rows: Vec<Vec<String>> = rows
+            .iter()
+            .map(|row| kept.iter().map(|&column| row[column].clone()).collect())
+            .collect();
+        let mut text = align(&rows);
+        for note in &self.notes {
+            let _ = writeln!(text, "  note: {note}");
+        }
+        text
+    }
 }
 
 /// Runs that gave no figure, with the reason, variants with the same reason together.
-fn left_out(records: &[Record], workload: Workload) -> String {
-    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+pub(crate) fn left_out(records: &[Record], workload: Workload) -> Vec<LeftOut> {
+    let mut reasons: BTreeMap<(&str, &str), (Status, Vec<&str>)> = BTreeMap::new();
     for record in records
         .iter()
         .filter(|r| r.workload == workload && r.status != Status::Ok)
     {
-        let variants = reasons
+        let (_, variants) = reasons
             .entry((record.status.name(), &record.note))
-            .or_default();
+            .or_insert((record.status, Vec::new()));
         if !variants.contains(&record.variant.as_str()) {
             variants.push(&record.variant);
         }
     }
-    let mut text = String::new();
-    for ((status, note), variants) in reasons {
-        let _ = writeln!(text, "  {status}: {}: {note}", variants.join(", "));
-    }
-    text
+    let out = |((_, why), (status, variants)): ((&str, &str), (Status, Vec<&str>))| LeftOut {
+        status,
+        variants: variants.join(", "),
+        why: why.to_owned(),
+    };
+    reasons.into_iter().map(out).collect()
 }
 
 /// Pads the columns: the first to the left, the others to the right. The first row is the heading.
@@ -126,16 +273,73 @@ mod tests {
             .map(|ops| sample(Workload::Read, "hp", 1, 0, ops))
             .into();
         records.push(sample(Workload::Read, "mutex", 1, 0, 50));
-        let table = render(&records, Workload::Read);
+        let table = render(&records, Workload::Read, None);
         assert_eq!(row_of(&table, "hp")[3], "1.00");
         assert_eq!(row_of(&table, "mutex")[3], "0.25");
         assert_eq!(row_of(&table, "mutex")[4], "-");
-        assert_eq!(row_of(&table, "hp")[4], "150 %");
+        assert_eq!(row_of(&table, "hp")[4], "±100 %");
+        assert_eq!(row_of(&table, "mutex")[6], "too few runs");
+        let two = render(&records[..2], Workload::Read, None);
+        assert_eq!(row_of(&two, "hp")[4], "120 %", "the spread of two runs");
+    }
+
+    #[test]
+    fn another_reference_is_named() {
+        let records: Vec<Record> = ["hp", "mutex"]
+            .iter()
+            .flat_map(|name| (0..3).map(|run| sample(Workload::Read, name, 1, run, 100)))
+            .collect();
+        let table = render(&records, Workload::Read, Some("mutex"));
+        assert!(
+            table.contains("  x mutex") && !table.contains("x hp"),
+            "{table}"
+        );
+        assert!(table.contains("ratios: against mutex"), "{table}");
+        let usual = render(&records, Workload::Read, Some("sdd"));
+        assert!(usual.contains("  x hp"), "did not run: {usual}");
+    }
+
+    #[test]
+    fn points_in_words_have_tables_of_their_own() {
+        let mut records = Vec::new();
+        for point in ["grab=always", "grab=idle"] {
+            let mut record = sample(Workload::Scan, "hp", 16, 0, 1000);
+            record.set("point", point);
+            records.push(record);
+        }
+        let table = render(&records, Workload::Scan, None);
+        assert!(table.contains("16 threads idle, grab=always"), "{table}");
+        // Growth is against the fewest threads of the same point.
+        assert_eq!(table.matches("1.00  ").count(), 4, "{table}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out() {
+        let long = Table {
+            heads: ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec(),
+            rows: vec![vec![
+                "v".repeat(80),
+                "1".into(),
+                "2".repeat(8),
+                "3".repeat(8),
+                "4".repeat(8),
+            ]],
+            notes: Vec::new(),
+            optional: 3,
+        };
+        let text = long.text();
+        assert!(text.contains("44444444") && text.contains("33333333"));
+        assert!(!text.contains("22222222"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
     }
 
     #[test]
     fn without_hp_there_is_no_ratio() {
-        let table = render(&[sample(Workload::Read, "mutex", 1, 0, 50)], Workload::Read);
+        let table = render(
+            &[sample(Workload::Read, "mutex", 1, 0, 50)],
+            Workload::Read,
+            None,
+        );
         assert_eq!(row_of(&table, "mutex")[3], "-");
     }
 
@@ -145,7 +349,7 @@ mod tests {
             sample(Workload::Scan, "hp", 16, 0, 1_000_000),
             sample(Workload::Scan, "hp", 2048, 0, 500_000),
         ];
-        let table = render(&records, Workload::Scan);
+        let table = render(&records, Workload::Scan, None);
         let last = table.lines().rfind(|line| line.contains("hp ")).unwrap();
         assert!(
             last.contains("2.00 µs") && last.contains("  2.00  "),
@@ -162,7 +366,7 @@ mod tests {
             variant: "rwlock".into(),
             ..skipped.clone()
         };
-        let table = render(&[skipped, other], Workload::Scan);
+        let table = render(&[skipped, other], Workload::Scan, None);
         assert!(
             table.contains("skipped: mutex, rwlock: no deferred reclaim"),
             "{table}"

@@ -16,6 +16,7 @@
 use super::{Kind, over_schemes};
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Tally, Worker};
 use crate::engine::job::{Job, Pauses, Shape};
+use crate::report::cdf;
 use crate::report::human;
 use crate::report::record::Record;
 use crate::report::summary::{Group, Point};
@@ -212,6 +213,7 @@ impl Latencies {
             record.set(name, ns.min(self.max));
         }
         record.set("max_ns", self.max);
+        cdf::store(record, &self.histogram, self.max);
         record.set("passes_per_op", self.passes as f64 / count as f64);
     }
 }

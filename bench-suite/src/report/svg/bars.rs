@@ -1,7 +1,9 @@
 //! Floor 3, bench-suite. Owns horizontal bars: one panel per group, the variant's name left, the value at the end.
 //! May touch `plotters`, only to draw in pixels.
 
-use super::{Chart, GRID, INK, Panel, colour, is_ours};
+use super::canvas::{GRID, INK, printable};
+use super::style::{self, is_ours};
+use super::{Chart, Panel};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -52,7 +54,7 @@ fn label(
     };
     let font = FontDesc::new(FontFamily::SansSerif, f64::from(size), style);
     let style = font.color(&INK).pos(Pos::new(anchor.0, anchor.1));
-    area.draw(&Text::new(text.to_owned(), at, style)).ok()
+    area.draw(&Text::new(printable(text), at, style)).ok()
 }
 
 fn paint(area: &Area<'_>, chart: &Chart, total: i32) -> Option<()> {
@@ -179,11 +181,32 @@ fn paint_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, top: i32) -> Optio
         let y = top + PANEL_HEAD + STEP * index as i32;
         let bold = is_ours(&bar.variant);
         let end = scale.x(bar.value).max(LEFT + 1);
+        let reach = bar
+            .interval
+            .map_or(end, |interval| scale.x(interval.high).max(end));
         area.draw(&Rectangle::new(
             [(LEFT, y), (end, y + BAR)],
-            colour(&bar.variant).filled(),
+            style::of(&bar.variant).colour.filled(),
         ))
         .ok()?;
+        if let Some(interval) = bar.interval {
+            let (low, high) = (scale.x(interval.low), scale.x(interval.high));
+            // What is as thin as the stroke says nothing.
+            if high - low > 3 {
+                let middle = y + BAR / 2;
+                let strokes = [
+                    vec![(low, middle), (high, middle)],
+                    vec![(low, middle - 4), (low, middle + 4)],
+                    vec![(high, middle - 4), (high, middle + 4)],
+                ];
+                // White around it, so that it is seen on a dark bar, too.
+                for style in [WHITE.stroke_width(3), INK.stroke_width(1)] {
+                    for stroke in &strokes {
+                        area.draw(&PathElement::new(stroke.clone(), style)).ok()?;
+                    }
+                }
+            }
+        }
         label(
             area,
             &bar.variant,
@@ -195,7 +218,7 @@ fn paint_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, top: i32) -> Optio
         label(
             area,
             &(chart.plot.format)(bar.value),
-            (end + 6, y + BAR / 2),
+            (reach + 6, y + BAR / 2),
             13,
             bold,
             (HPos::Left, VPos::Center),
