@@ -12,6 +12,7 @@
 //! | `published` | numbers of others, with their source |
 //! | `calibrate` | what lines, fences and barriers cost here |
 //! | `ctxsw` | will-it-scale's context_switch1 |
+//! | `lazymm` | who still has an address space lazily: trackers and their workloads |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod calibrate;
@@ -20,6 +21,7 @@ mod command;
 #[cfg(target_os = "linux")]
 mod ctxsw;
 mod engine;
+mod lazymm;
 mod model;
 mod parse;
 mod points;
