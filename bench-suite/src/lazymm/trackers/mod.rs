@@ -5,6 +5,10 @@
 //! [`dispatch`] once a run.
 
 mod counted;
+mod hp;
+mod none;
+mod refcount;
+mod shootdown;
 
 use super::tracker::Tracker;
 use crate::schemes::About;
@@ -32,9 +36,14 @@ macro_rules! registry {
 }
 
 registry! {
+    none::Untracked,
+    counted::Counted<refcount::Refcount>,
     counted::Counted<counted::Rcuref>,
     counted::Counted<counted::PerCpu>,
     counted::Counted<counted::Split>,
+    hp::Hp<hp::Symmetric>,
+    hp::Hp<hp::Asymmetric>,
+    shootdown::Shootdown,
 }
 
 /// All trackers, hidden ones too, in the order of the registry.
