@@ -54,6 +54,13 @@ impl Kind for Asymmetric {
 #[derive(Debug)]
 pub(crate) struct Hp<K> {
     slots: LazySlots<K>,
+    seen: Seen,
+}
+
+/// What went on, off the line that every grab reads.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Seen {
     /// Grabs that found their slot busy.
     busy: AtomicU64,
     /// Slots that a scan found.
@@ -71,7 +78,7 @@ impl<K: Kind> Hp<K> {
         let mut clear = true;
         let scanned = self.slots.find(address, |cpu| {
             // Relaxed: read when the run is over.
-            self.matches.fetch_add(1, Relaxed);
+            self.seen.matches.fetch_add(1, Relaxed);
             interrupts.let_go(cpu, mm);
             clear &= !self.slots.has(cpu, address);
         });
@@ -92,8 +99,7 @@ impl<K: Kind> Tracker for Hp<K> {
         let _ = rung();
         Hp {
             slots: LazySlots::new(cpus),
-            busy: AtomicU64::new(0),
-            matches: AtomicU64::new(0),
+            seen: Seen::default(),
         }
     }
 
@@ -145,17 +151,17 @@ impl<K: Kind> Tracker for Hp<K> {
     }
 
     fn busy(&self) -> u64 {
-        self.busy.load(Relaxed)
+        self.seen.busy.load(Relaxed)
     }
 
     fn reasons(&self) -> u64 {
-        self.matches.load(Relaxed)
+        self.seen.matches.load(Relaxed)
     }
 }
 
 impl<K> Hp<K> {
     #[cold]
     fn found_busy(&self) {
-        self.busy.fetch_add(1, Relaxed);
+        self.seen.busy.fetch_add(1, Relaxed);
     }
 }

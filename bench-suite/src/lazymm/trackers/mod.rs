@@ -4,14 +4,21 @@
 //! A new tracker is one file, its `mod` line and its line in the registry. Calls are monomorphised: a workload asks
 //! [`dispatch`] once a run.
 
+mod broken;
 mod counted;
+mod crossbeam;
+mod haphazard;
 mod hp;
 mod none;
+mod rcu;
 mod refcount;
+mod seize;
 mod shootdown;
 
+use super::mm::Mm;
 use super::tracker::Tracker;
 use crate::schemes::About;
+use std::ptr::NonNull;
 
 /// A generic function object for [`dispatch`].
 pub(crate) trait Visit {
@@ -44,9 +51,34 @@ registry! {
     hp::Hp<hp::Symmetric>,
     hp::Hp<hp::Asymmetric>,
     shootdown::Shootdown,
+    haphazard::Haphazard,
+    crossbeam::Crossbeam,
+    seize::Seize,
+    rcu::Rcu,
+    broken::Broken<1>,
+    broken::Broken<2>,
+    broken::Broken<3>,
+    broken::Broken<4>,
+    broken::Broken<5>,
+    broken::Broken<6>,
 }
 
 /// All trackers, hidden ones too, in the order of the registry.
 pub(crate) fn all() -> &'static [About] {
     ALL
+}
+
+/// A torn down mm on its way to where it is freed.
+struct Torn<T: Tracker>(NonNull<Mm<T>>);
+
+// SAFETY: an mm may be freed by any thread.
+unsafe impl<T: Tracker> Send for Torn<T> {}
+
+impl<T: Tracker> Torn<T> {
+    /// # Safety
+    /// As [`Mm::free`].
+    unsafe fn free(self) {
+        // SAFETY: the caller's.
+        unsafe { Mm::free(self.0) };
+    }
 }
