@@ -38,6 +38,7 @@ pub(crate) struct Mm<T: Tracker> {
 
 struct Face {
     canary: AtomicU64,
+    serial: u64,
     census: &'static Census,
     /// When it was torn down, in nanoseconds of the census; 0 before.
     torn: AtomicU64,
@@ -46,10 +47,11 @@ struct Face {
 impl<T: Tracker> Mm<T> {
     /// A new one with so many users, on the heap.
     pub(crate) fn new(mark: T::Mark, users: usize, census: &'static Census) -> NonNull<Self> {
-        census.born.fetch_add(1, Relaxed);
+        let serial = census.born.fetch_add(1, Relaxed) + 1;
         let mm = Box::new(Mm {
             alive: Padded(Face {
                 canary: AtomicU64::new(ALIVE),
+                serial,
                 census,
                 torn: AtomicU64::new(0),
             }),
@@ -63,6 +65,11 @@ impl<T: Tracker> Mm<T> {
     #[inline(always)]
     pub(crate) fn is_alive(&self) -> bool {
         self.alive.0.canary.load(Relaxed) == ALIVE
+    }
+
+    /// Its number, from 1: addresses come back, this does not.
+    pub(crate) fn serial(&self) -> u64 {
+        self.alive.0.serial
     }
 
     /// What the tracker keeps here.

@@ -65,6 +65,16 @@ pub(crate) trait Tracker: Sized + Send + Sync + 'static {
         held: Self::Held<'t>,
     );
 
+    /// The same in an interrupt for `mm`, of trackers that send them: without the state of the CPU, which may be in the
+    /// middle of a [`tear_down`](Self::tear_down) of another mm. Async-signal-safe.
+    ///
+    /// # Safety
+    /// As [`drop`](Self::drop), by the thread that plays CPU `index`.
+    unsafe fn interrupted<'t>(&'t self, index: usize, mm: NonNull<Mm<Self>>, held: Self::Held<'t>) {
+        let _ = (index, mm, held);
+        unreachable!("{} sends no interrupts", Self::ABOUT.name);
+    }
+
     /// The last user has gone. On return the mm is freed, or will be by a later [`drop`](Self::drop) or by the scheme's own
     /// way. May call `interrupts` for CPUs that have the mm; each call returns when that CPU has let go.
     ///
@@ -131,4 +141,11 @@ pub(crate) trait Interrupts<T: Tracker> {
     /// CPU `cpu` lets go of `mm` if it has it lazily (switches to the initial mm and calls its `drop` or clears its slot).
     /// Returns when that has been done.
     fn let_go(&mut self, cpu: usize, mm: NonNull<Mm<T>>);
+
+    /// The same for all of `cpus`, which may be interrupted at the same time.
+    fn let_all_go(&mut self, cpus: &[usize], mm: NonNull<Mm<T>>) {
+        for &cpu in cpus {
+            self.let_go(cpu, mm);
+        }
+    }
 }

@@ -111,6 +111,12 @@ impl<const I: u8> Tracker for Broken<I> {
         }
     }
 
+    unsafe fn interrupted<'t>(&'t self, index: usize, _: NonNull<Mm<Self>>, (): ()) {
+        if I != 4 {
+            self.slots[index].store(ptr::null_mut(), Ordering::SeqCst);
+        }
+    }
+
     fn cost(&self) -> Cost {
         Cost::NOTHING
     }

@@ -8,8 +8,12 @@ mod broken;
 mod counted;
 mod crossbeam;
 mod haphazard;
+mod hp;
+mod none;
 mod rcu;
+mod refcount;
 mod seize;
+mod shootdown;
 
 use super::mm::Mm;
 use super::tracker::Tracker;
@@ -39,9 +43,14 @@ macro_rules! registry {
 }
 
 registry! {
+    none::Untracked,
+    counted::Counted<refcount::Refcount>,
     counted::Counted<counted::Rcuref>,
     counted::Counted<counted::PerCpu>,
     counted::Counted<counted::Split>,
+    hp::Hp<hp::Symmetric>,
+    hp::Hp<hp::Asymmetric>,
+    shootdown::Shootdown,
     haphazard::Haphazard,
     crossbeam::Crossbeam,
     seize::Seize,
