@@ -95,6 +95,9 @@ pub(crate) trait Tracker: Sized + Send + Sync + 'static {
     /// Whether a torn down mm is free, with every CPU interrupted that had it, when [`tear_down`](Self::tear_down) returns.
     const FREES_AT_ONCE: bool = false;
 
+    /// Whether it frees mms only when it is itself dropped, so that there is nothing to wait for.
+    const FREES_LAST: bool = false;
+
     /// What a grab and a drop cost, as the code of the tracker says.
     fn cost(&self) -> Cost;
 

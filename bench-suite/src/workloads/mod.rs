@@ -16,6 +16,7 @@ mod write;
 use crate::engine::crew::{Rate, Refusal};
 use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
+use crate::lazymm::think;
 use crate::report::record::Record;
 use crate::report::view::View;
 use crate::schemes::{self, About, Support};
@@ -59,7 +60,7 @@ pub(crate) struct Ask {
 
 impl Ask {
     /// The thread counts asked for, or `default`, each made a shape.
-    fn each(&self, default: &[usize], shape: impl Fn(usize) -> Shape) -> Vec<Shape> {
+    pub(crate) fn each(&self, default: &[usize], shape: impl Fn(usize) -> Shape) -> Vec<Shape> {
         let threads = self.threads.as_deref().unwrap_or(default);
         let more = self.more.clone().unwrap_or_else(|| vec![Params::new()]);
         let cross = |&n: &usize| {
@@ -121,6 +122,7 @@ registry! {
     Stall => stall,
     Grace => grace,
     Defer => defer,
+    Think => think,
 }
 
 impl Workload {
@@ -237,7 +239,7 @@ fn usage() -> Option<Usage> {
 }
 
 /// Fills in the main figures. `workers` is the number of threads that did these operations.
-fn fill(record: &mut Record, rate: &Rate, workers: usize) {
+pub(crate) fn fill(record: &mut Record, rate: &Rate, workers: usize) {
     record.ops = rate.ops;
     record.elapsed_s = rate.elapsed_s;
     record.ops_per_s = rate.per_s();

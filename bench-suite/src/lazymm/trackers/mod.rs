@@ -82,3 +82,22 @@ impl<T: Tracker> Torn<T> {
         unsafe { Mm::free(self.0) };
     }
 }
+
+/// The `run` of a workload, out of a function of the same file that is generic over the tracker.
+macro_rules! over_trackers {
+    ($run:ident) => {
+        |job| {
+            struct Run<'a>(&'a Job);
+            impl $crate::lazymm::trackers::Visit for Run<'_> {
+                type Out = Result<Record, Refusal>;
+
+                fn visit<T: Tracker>(self) -> Self::Out {
+                    $run::<T>(self.0)
+                }
+            }
+            $crate::lazymm::trackers::dispatch(&job.variant, Run(job))
+                .expect("a variant of this workload")
+        }
+    };
+}
+pub(crate) use over_trackers;
