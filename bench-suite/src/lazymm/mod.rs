@@ -14,6 +14,7 @@
 mod field;
 pub(crate) mod invariants;
 pub(crate) mod mm;
+pub(crate) mod sched;
 mod spin;
 pub(crate) mod think;
 pub(crate) mod tracker;
@@ -32,6 +33,8 @@ use std::time::Duration;
 /// `hpbench lazy-mm`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Mode {
+    /// Simulated CPUs whose kernel threads borrow the mm of the user task before: switches, exits, interrupts
+    Sched(sched::Args),
     /// Threads that grab and drop one shared mm and think in between: the whole curve of contention on a small machine
     Think(think::Args),
 }
@@ -40,6 +43,10 @@ impl Mode {
     /// The workload, and what its options ask.
     pub(crate) fn workload(&self, ask: &mut Ask) -> Workload {
         match self {
+            Mode::Sched(args) => {
+                ask.more = Some(args.more());
+                Workload::Sched
+            }
             Mode::Think(args) => {
                 ask.more = Some(args.more());
                 Workload::Think

@@ -16,7 +16,7 @@ mod write;
 use crate::engine::crew::{Rate, Refusal};
 use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
-use crate::lazymm::think;
+use crate::lazymm::{sched, think};
 use crate::report::record::Record;
 use crate::report::view::View;
 use crate::schemes::{self, About, Support};
@@ -123,6 +123,7 @@ registry! {
     Grace => grace,
     Defer => defer,
     Think => think,
+    Sched => sched,
 }
 
 impl Workload {

@@ -103,6 +103,11 @@ impl<'m, T: Tracker> Cpu<'m, T> {
         self.sent.get()
     }
 
+    /// Who runs, for the owner of the run queue.
+    pub(super) fn current(&self) -> Task {
+        self.off(|state| state.current)
+    }
+
     /// Grabs that this CPU made.
     pub(super) fn grabs(&self) -> u64 {
         self.grabs.get()
@@ -114,7 +119,9 @@ impl<'m, T: Tracker> Cpu<'m, T> {
         self.shown.line.off();
         // SAFETY: on this thread only one region is entered at a time, and the handler keeps out of it.
         let result = work(unsafe { &mut *self.state.get() });
-        self.shown.line.on(|what, address| self.answer(what, address));
+        self.shown
+            .line
+            .on(|what, address| self.answer(what, address));
         result
     }
 
@@ -196,7 +203,11 @@ impl<'m, T: Tracker> Cpu<'m, T> {
     pub(super) fn switch(&self, next: Task) {
         let next_mm = match next {
             Task::Kernel => None,
-            Task::User(process) => Some(self.tasks[process].get().unwrap_or_else(|| self.birth(process))),
+            Task::User(process) => Some(
+                self.tasks[process]
+                    .get()
+                    .unwrap_or_else(|| self.birth(process)),
+            ),
         };
         self.off(|state| {
             self.look(state);
@@ -267,7 +278,9 @@ impl<'m, T: Tracker> Cpu<'m, T> {
     /// `exit_mm` of the current task, which is that of `process`.
     #[cold]
     pub(super) fn exit(&self, process: usize) {
-        let mm = self.tasks[process].take().expect("the current task has an mm");
+        let mm = self.tasks[process]
+            .take()
+            .expect("the current task has an mm");
         self.off(|state| {
             debug_assert_eq!(state.current, Task::User(process));
             self.grab(state);
@@ -280,7 +293,9 @@ impl<'m, T: Tracker> Cpu<'m, T> {
     #[cold]
     pub(super) fn exec(&self, process: usize) {
         let machine = self.machine;
-        let mm = self.tasks[process].get().expect("the current task has an mm");
+        let mm = self.tasks[process]
+            .get()
+            .expect("the current task has an mm");
         let first = machine.processes[process].exec(mm, &machine.tracker, machine.census);
         self.exit(process);
         if first {
@@ -308,7 +323,11 @@ impl<'m, T: Tracker> Cpu<'m, T> {
         unsafe { mm.as_ref() }.torn();
         let freed = self.machine.census.freed();
         // SAFETY: the last user has left, and only users grab.
-        unsafe { self.machine.tracker.tear_down(self.tracked(), mm, &mut Sender(self)) };
+        unsafe {
+            self.machine
+                .tracker
+                .tear_down(self.tracked(), mm, &mut Sender(self))
+        };
         if T::FREES_AT_ONCE {
             self.machine.nobody_has(serial, mm.as_ptr(), freed);
         }

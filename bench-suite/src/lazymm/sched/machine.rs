@@ -71,7 +71,8 @@ impl<T: Tracker> Process<T> {
     /// A task is born in the newest mm: one more user.
     pub(super) fn join(&self) -> NonNull<Mm<T>> {
         let _moving = self.moving();
-        let mm = NonNull::new(self.newest.load(Relaxed)).expect("a process has an mm until the end");
+        let mm =
+            NonNull::new(self.newest.load(Relaxed)).expect("a process has an mm until the end");
         // SAFETY: the process is one of its users while the mutex is held.
         unsafe { mm.as_ref() }.join();
         mm
