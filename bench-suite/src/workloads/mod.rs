@@ -17,6 +17,8 @@ use crate::engine::crew::{Rate, Refusal};
 use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
 use crate::lazymm::think;
+#[cfg(target_os = "linux")]
+use crate::lazymm::track;
 use crate::report::record::Record;
 use crate::report::view::View;
 use crate::schemes::{self, About, Support};
@@ -75,22 +77,26 @@ impl Ask {
 }
 
 macro_rules! registry {
-    ($($workload:ident => $module:ident,)*) => {
+    ($($(#[$condition:meta])* $workload:ident => $module:ident,)*) => {
         /// What is measured.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "lowercase")]
         pub(crate) enum Workload {
-            $(#[doc = concat!("See `workloads::", stringify!($module), "`.")] $workload,)*
+            $(
+                $(#[$condition])*
+                #[doc = concat!("See `workloads::", stringify!($module), "`.")]
+                $workload,
+            )*
         }
 
         impl Workload {
             /// All of them, in the order of the tour.
-            pub(crate) const ALL: &[Workload] = &[$(Workload::$workload),*];
+            pub(crate) const ALL: &[Workload] = &[$($(#[$condition])* Workload::$workload),*];
 
             /// Its description.
             pub(crate) fn kind(self) -> &'static Kind {
                 match self {
-                    $(Workload::$workload => &$module::KIND,)*
+                    $($(#[$condition])* Workload::$workload => &$module::KIND,)*
                 }
             }
         }
@@ -123,6 +129,8 @@ registry! {
     Grace => grace,
     Defer => defer,
     Think => think,
+    #[cfg(target_os = "linux")]
+    Track => track,
 }
 
 impl Workload {
