@@ -115,24 +115,24 @@ mod tests {
             pin::bind(pin::allowed()[0]).unwrap();
             let (runnable, a, b) = (Runnable::new(), Home::default(), Home::default());
             let one = Counted::new(&runnable, &a, &b);
-            assert!(one.blocks(), "alone");
-            // Woken by somebody.
-            Counted::waking(&Counted {
-                runnable: &runnable,
-                mine: &b,
-                partner: &a,
-            });
-            one.runs();
             let two = Counted::new(&runnable, &b, &a);
-            assert!(!one.blocks(), "the other one runs");
+            assert!(!two.blocks(), "the other one runs");
+            assert!(one.blocks(), "alone");
             two.waking();
             one.runs();
             one.waking();
-            assert!(!one.blocks(), "the other one was woken");
-            assert!(!two.blocks());
-            let cpu = this_cpu();
-            assert_eq!(runnable.of(cpu).load(Relaxed), 1);
-            assert!(two.blocks(), "the wake-up in between was for it");
+            assert!(
+                !one.blocks(),
+                "the other one is woken, though it has not run"
+            );
+            two.runs();
+            assert!(two.blocks(), "alone again");
+            one.waking();
+            two.waking();
+            let count = runnable.of(this_cpu());
+            assert_eq!(count.load(Relaxed), 2);
+            drop((one, two));
+            assert_eq!(count.load(Relaxed), 0);
         })
         .join()
         .unwrap();
