@@ -166,7 +166,7 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     Ctxsw(crate::ctxsw::Ask),
     /// Lazily held address spaces: who knows that a CPU still has one, in three workloads
-    #[command(subcommand)]
+    #[command(subcommand, arg_required_else_help = false)]
     LazyMm(crate::lazymm::Mode),
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),

@@ -126,6 +126,11 @@ impl Pace {
         self.arrived.notify_all();
     }
 
+    /// Says, in the place of [`begin`](Self::begin), that this thread cannot take part: the run is refused.
+    pub(crate) fn refuse(&self, why: String) {
+        self.arrive(Some(why));
+    }
+
     fn wait_arrivals(&self, count: usize) -> Result<(), Refusal> {
         let mut gate = self.gate();
         loop {

@@ -336,3 +336,67 @@ impl<'f, T: Tracker> Seat<'f, T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lazymm::trackers::{Visit, all, dispatch};
+    use crate::report::record::Status;
+    use crate::report::record::tests::sample;
+    use crate::workloads::Workload;
+
+    /// Two seats of a line that is renewed as often as can be.
+    struct Both;
+
+    impl Visit for Both {
+        type Out = Record;
+
+        fn visit<T: Tracker>(self) -> Record {
+            let field = Field::<T>::new(2);
+            let line = Line::new(&field, 2);
+            let renewed = AtomicU64::new(0);
+            std::thread::scope(|scope| {
+                for index in 0..2 {
+                    let (field, line, renewed) = (&field, &line, &renewed);
+                    scope.spawn(move || {
+                        let mut seat = Seat::new(field, line, index, Renewal::never());
+                        while renewed.load(Relaxed) < 200 {
+                            seat.look();
+                            let (alive, ()) = seat.checked_excursion(|| ());
+                            field.invariants.broken(1, u64::from(!alive));
+                            if index == 0 {
+                                line.renew(field);
+                                renewed.store(line.left.load(Relaxed), Relaxed);
+                            }
+                            std::thread::yield_now();
+                        }
+                    });
+                }
+            });
+            let mut record = sample(Workload::Think, T::ABOUT.name, 2, 0, 1);
+            field.finish(vec![line], &mut record);
+            record
+        }
+    }
+
+    #[test]
+    fn mms_are_replaced_under_their_users() {
+        for about in all().iter().filter(|about| !about.hidden) {
+            let record = dispatch(about.name, Both).unwrap();
+            assert_eq!(record.status, Status::Ok, "{}: {}", about.name, record.note);
+            assert!(record.number("teardowns").unwrap() >= 200.0);
+            assert!(record.number("peak_unreclaimed").unwrap() >= 1.0);
+        }
+    }
+
+    #[test]
+    fn the_clock_is_read_now_and_then() {
+        let mut renewal = Renewal::new(Duration::from_nanos(1), 4);
+        let due: Vec<bool> = (0..8).map(|_| renewal.look()).collect();
+        assert_eq!(due, [false, false, false, true, false, false, false, true]);
+        let mut never = Renewal::never();
+        assert!((0..1000).all(|_| !never.look()));
+        let mut late = Renewal::new(Duration::from_secs(3600), 1);
+        assert!((0..1000).all(|_| !late.look()));
+    }
+}

@@ -62,3 +62,74 @@ impl Invariants {
         record.remark(&words);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::record::tests::sample;
+    use crate::workloads::Workload;
+
+    fn found() -> Found {
+        Found {
+            born: 3,
+            torn: 3,
+            freed: 3,
+            doubled: 0,
+            untorn: 0,
+            peak: 1,
+        }
+    }
+
+    fn verdict(breaks: impl FnOnce(&Invariants)) -> Record {
+        let mut record = sample(Workload::Think, "x", 1, 0, 1);
+        let invariants = Invariants::default();
+        breaks(&invariants);
+        invariants.judge(&mut record);
+        record
+    }
+
+    #[test]
+    fn what_held_is_said() {
+        let record = verdict(|it| {
+            it.count(0, 2, 2);
+            it.settle(&found());
+        });
+        assert_eq!(record.status, Status::Ok);
+        assert_eq!(record.text("invariants"), Some("I1-I6 held"));
+    }
+
+    #[test]
+    fn each_fails_the_run_under_its_name() {
+        type Break = fn(&Invariants);
+        let breaks: [(&str, Break); 8] = [
+            ("I1", |it| it.broken(1, 7)),
+            ("I2", |it| it.broken(2, 7)),
+            ("I3", |it| it.broken(3, 7)),
+            ("I4", |it| it.count(7, 0, 0)),
+            ("I5", |it| {
+                it.settle(&Found {
+                    freed: 10,
+                    ..found()
+                });
+            }),
+            ("I5", |it| {
+                it.settle(&Found {
+                    doubled: 7,
+                    ..found()
+                });
+            }),
+            ("I5", |it| {
+                it.settle(&Found {
+                    untorn: 7,
+                    ..found()
+                });
+            }),
+            ("I6", |it| it.count(0, 9, 2)),
+        ];
+        for (name, breaks) in breaks {
+            let record = verdict(breaks);
+            assert_eq!(record.status, Status::Failed);
+            assert_eq!(record.note, format!("{name} broken 7 times"));
+        }
+    }
+}

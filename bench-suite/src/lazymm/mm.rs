@@ -236,3 +236,40 @@ impl Census {
 fn lock<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lazymm::trackers::Hidden;
+
+    #[test]
+    fn a_second_free_is_counted_and_does_nothing() {
+        let census = Census::leak();
+        let mm = Mm::<Hidden>::new((), 2, census);
+        // SAFETY: blocks of hidden trackers stay.
+        unsafe {
+            assert!(mm.as_ref().is_alive());
+            mm.as_ref().join();
+            assert!(!mm.as_ref().leave() && !mm.as_ref().leave() && mm.as_ref().leave());
+            mm.as_ref().torn();
+            assert_eq!(census.waiting(), 1);
+            Mm::free(mm);
+            assert!(!mm.as_ref().is_alive());
+            Mm::free(mm);
+        }
+        assert_eq!(census.latencies().len(), 1);
+        let untorn = Mm::<Hidden>::new((), 1, census);
+        // SAFETY: as above.
+        unsafe { Mm::free(untorn) };
+        let found = census.found();
+        let counts = [
+            found.born,
+            found.torn,
+            found.freed,
+            found.doubled,
+            found.untorn,
+            found.peak,
+        ];
+        assert_eq!(counts, [2, 1, 2, 1, 1, 1]);
+    }
+}

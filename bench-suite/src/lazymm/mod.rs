@@ -7,16 +7,21 @@
 //! | `trackers` | one file per way to track, and their registry |
 //! | `mm` | the tracked object: canary, users, census of the living and the freed |
 //! | `field` | what `think` and `track` share: mms that replace each other under their users |
+//! | `idle` | runnable threads a CPU, for `track --grab idle` |
 //! | `spin` | think time |
 //! | `think`, `track`, `sched` | the workloads |
 //! | `invariants` | I1 to I6: what was broken, how often, and what that makes of a record |
 
 mod field;
+#[cfg(target_os = "linux")]
+mod idle;
 pub(crate) mod invariants;
 pub(crate) mod mm;
 pub(crate) mod sched;
 mod spin;
 pub(crate) mod think;
+#[cfg(target_os = "linux")]
+pub(crate) mod track;
 pub(crate) mod tracker;
 pub(crate) mod trackers;
 
@@ -33,6 +38,9 @@ use std::time::Duration;
 /// `hpbench lazy-mm`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Mode {
+    /// The real hand-over of context_switch1, with a tracker round every block; --threads counts pairs
+    #[cfg(target_os = "linux")]
+    Track(track::Args),
     /// Simulated CPUs whose kernel threads borrow the mm of the user task before: switches, exits, interrupts
     Sched(sched::Args),
     /// Threads that grab and drop one shared mm and think in between: the whole curve of contention on a small machine
@@ -43,6 +51,11 @@ impl Mode {
     /// The workload, and what its options ask.
     pub(crate) fn workload(&self, ask: &mut Ask) -> Workload {
         match self {
+            #[cfg(target_os = "linux")]
+            Mode::Track(args) => {
+                ask.more = Some(args.more());
+                Workload::Track
+            }
             Mode::Sched(args) => {
                 ask.more = Some(args.more());
                 Workload::Sched

@@ -16,6 +16,8 @@ mod write;
 use crate::engine::crew::{Rate, Refusal};
 use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
+#[cfg(target_os = "linux")]
+use crate::lazymm::track;
 use crate::lazymm::{sched, think};
 use crate::report::record::Record;
 use crate::report::view::View;
@@ -75,22 +77,26 @@ impl Ask {
 }
 
 macro_rules! registry {
-    ($($workload:ident => $module:ident,)*) => {
+    ($($(#[$condition:meta])* $workload:ident => $module:ident,)*) => {
         /// What is measured.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "lowercase")]
         pub(crate) enum Workload {
-            $(#[doc = concat!("See `workloads::", stringify!($module), "`.")] $workload,)*
+            $(
+                $(#[$condition])*
+                #[doc = concat!("See `workloads::", stringify!($module), "`.")]
+                $workload,
+            )*
         }
 
         impl Workload {
             /// All of them, in the order of the tour.
-            pub(crate) const ALL: &[Workload] = &[$(Workload::$workload),*];
+            pub(crate) const ALL: &[Workload] = &[$($(#[$condition])* Workload::$workload),*];
 
             /// Its description.
             pub(crate) fn kind(self) -> &'static Kind {
                 match self {
-                    $(Workload::$workload => &$module::KIND,)*
+                    $($(#[$condition])* Workload::$workload => &$module::KIND,)*
                 }
             }
         }
@@ -124,6 +130,8 @@ registry! {
     Defer => defer,
     Think => think,
     Sched => sched,
+    #[cfg(target_os = "linux")]
+    Track => track,
 }
 
 impl Workload {

@@ -10,7 +10,7 @@
 //! | exit | grab: the task goes on as a kernel thread until its last switch | stays: borrowed |
 //!
 //! All of these are done with interrupts off; tearing down, which waits for other CPUs, with interrupts on. The state
-//! that interrupts change (current task, mm, what is held) is reached through [`Cpu::off`] only; the CPU's state in the
+//! that interrupts change (current task, mm, what is held) is reached through a [`Region`] only; the CPU's state in the
 //! tracker is never touched by an interrupt, so that it may be in use while one comes.
 //!
 //! Checked here: I1 and I3 at each switch and in the work, I2 after each tear-down and by the second interrupt.
@@ -20,6 +20,7 @@ use super::super::tracker::{Interrupts, Tracker};
 use super::irq::{Here, Request, What};
 use super::machine::{INIT, Machine, Shown};
 use std::cell::{Cell, UnsafeCell};
+use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
@@ -29,7 +30,7 @@ pub(super) enum Task {
     /// A kernel thread, or what is left of a task that has exited.
     Kernel,
     /// The task of this process on this CPU.
-    User(usize),
+    User(u32),
 }
 
 /// What interrupts change.
@@ -39,6 +40,35 @@ struct State<'m, T: Tracker + 'm> {
     mm: NonNull<Mm<T>>,
     /// What the grab left, while the mm is borrowed and not the kernel's.
     held: Option<T::Held<'m>>,
+}
+
+/// Interrupts are off, and the state is at hand.
+struct Region<'c, 'm, T: Tracker>(&'c Cpu<'m, T>);
+
+impl<'m, T: Tracker> Deref for Region<'_, 'm, T> {
+    type Target = State<'m, T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &State<'m, T> {
+        // SAFETY: one region is entered at a time on this thread, and interrupts keep out of it.
+        unsafe { &*self.0.state.get() }
+    }
+}
+
+impl<'m, T: Tracker> DerefMut for Region<'_, 'm, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut State<'m, T> {
+        // SAFETY: as above.
+        unsafe { &mut *self.0.state.get() }
+    }
+}
+
+impl<T: Tracker> Drop for Region<'_, '_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let line = &self.0.shown.line;
+        line.on(|what, address| self.0.answer(what, address));
+    }
 }
 
 /// Interrupts that were sent, on the sender.
@@ -105,7 +135,7 @@ impl<'m, T: Tracker> Cpu<'m, T> {
 
     /// Who runs, for the owner of the run queue.
     pub(super) fn current(&self) -> Task {
-        self.off(|state| state.current)
+        self.off().current
     }
 
     /// Grabs that this CPU made.
@@ -113,16 +143,11 @@ impl<'m, T: Tracker> Cpu<'m, T> {
         self.grabs.get()
     }
 
-    /// Does `work` on the state with interrupts off. Not nested.
+    /// Interrupts are off as long as the result lives. Not nested.
     #[inline(always)]
-    fn off<R>(&self, work: impl FnOnce(&mut State<'m, T>) -> R) -> R {
+    fn off(&self) -> Region<'_, 'm, T> {
         self.shown.line.off();
-        // SAFETY: on this thread only one region is entered at a time, and the handler keeps out of it.
-        let result = work(unsafe { &mut *self.state.get() });
-        self.shown
-            .line
-            .on(|what, address| self.answer(what, address));
-        result
+        Region(self)
     }
 
     /// Does what is in the inbox.
@@ -204,30 +229,31 @@ impl<'m, T: Tracker> Cpu<'m, T> {
         let next_mm = match next {
             Task::Kernel => None,
             Task::User(process) => Some(
-                self.tasks[process]
+                self.tasks[process as usize]
                     .get()
                     .unwrap_or_else(|| self.birth(process)),
             ),
         };
-        self.off(|state| {
-            self.look(state);
-            match (state.current, next_mm) {
-                (Task::Kernel, None) => {}
-                (Task::User(_), None) => self.grab(state),
-                (Task::User(_), Some(mm)) => self.run_user(state, mm),
-                (Task::Kernel, Some(mm)) => {
-                    let prev = (state.mm, state.held.take());
-                    self.run_user(state, mm);
-                    // The stack switch; the rest is `finish_task_switch`.
-                    compiler_fence(SeqCst);
-                    if let (prev, Some(held)) = prev {
-                        // SAFETY: from the grab of this mm on this CPU, given back here.
-                        unsafe { self.machine.tracker.drop(self.tracked(), prev, held) };
-                    }
+        let mut region = self.off();
+        let state = &mut *region;
+        self.look(state);
+        match (state.current, next_mm) {
+            (Task::Kernel, None) => {}
+            (Task::User(_), None) => self.grab(state),
+            (Task::User(_), Some(mm)) => self.run_user(state, mm),
+            (Task::Kernel, Some(mm)) => {
+                let prev = (state.mm, state.held.take());
+                self.run_user(state, mm);
+                // The stack switch; the rest is `finish_task_switch`.
+                compiler_fence(SeqCst);
+                if let (prev, Some(held)) = prev {
+                    // SAFETY: from the grab of this mm on this CPU, given back here.
+                    unsafe { self.machine.tracker.drop(self.tracked(), prev, held) };
                 }
             }
-            state.current = next;
-        });
+        }
+        state.current = next;
+        drop(region);
         self.work(next);
     }
 
@@ -251,7 +277,7 @@ impl<'m, T: Tracker> Cpu<'m, T> {
     #[inline(always)]
     fn work(&self, task: Task) {
         for _ in 0..self.machine.settings.work {
-            self.off(|state| self.look(state));
+            self.look(&self.off());
             if task == Task::Kernel {
                 self.poll();
             }
@@ -260,43 +286,43 @@ impl<'m, T: Tracker> Cpu<'m, T> {
 
     /// A task of `process` is born on this CPU.
     #[cold]
-    fn birth(&self, process: usize) -> NonNull<Mm<T>> {
-        let mm = self.machine.processes[process].join();
-        self.tasks[process].set(Some(mm));
+    fn birth(&self, process: u32) -> NonNull<Mm<T>> {
+        let mm = self.machine.processes[process as usize].join();
+        self.tasks[process as usize].set(Some(mm));
         mm
     }
 
     /// The mm of the task of `process` on this CPU, if it has one and the process has another by now.
     #[inline(always)]
-    pub(super) fn is_behind(&self, process: usize) -> bool {
-        let process_of = &self.machine.processes[process];
-        self.tasks[process]
+    pub(super) fn is_behind(&self, process: u32) -> bool {
+        let process_of = &self.machine.processes[process as usize];
+        self.tasks[process as usize]
             .get()
             .is_some_and(|mm| process_of.has_left(mm))
     }
 
     /// `exit_mm` of the current task, which is that of `process`.
     #[cold]
-    pub(super) fn exit(&self, process: usize) {
-        let mm = self.tasks[process]
+    pub(super) fn exit(&self, process: u32) {
+        let mm = self.tasks[process as usize]
             .take()
             .expect("the current task has an mm");
-        self.off(|state| {
-            debug_assert_eq!(state.current, Task::User(process));
-            self.grab(state);
-            state.current = Task::Kernel;
-        });
+        let mut region = self.off();
+        debug_assert_eq!(region.current, Task::User(process));
+        self.grab(&mut region);
+        region.current = Task::Kernel;
+        drop(region);
         self.leave(mm);
     }
 
     /// The current task, which is that of `process`, execs: the process gets a new mm, and the task exits.
     #[cold]
-    pub(super) fn exec(&self, process: usize) {
+    pub(super) fn exec(&self, process: u32) {
         let machine = self.machine;
-        let mm = self.tasks[process]
+        let mm = self.tasks[process as usize]
             .get()
             .expect("the current task has an mm");
-        let first = machine.processes[process].exec(mm, &machine.tracker, machine.census);
+        let first = machine.processes[process as usize].exec(mm, &machine.tracker, machine.census);
         self.exit(process);
         if first {
             self.leave(mm);
@@ -304,8 +330,8 @@ impl<'m, T: Tracker> Cpu<'m, T> {
     }
 
     /// The process ends, after all its tasks.
-    pub(super) fn end(&self, process: usize) {
-        if let Some(mm) = self.machine.processes[process].end() {
+    pub(super) fn end(&self, process: u32) {
+        if let Some(mm) = self.machine.processes[process as usize].end() {
             self.leave(mm);
         }
     }
@@ -335,8 +361,8 @@ impl<'m, T: Tracker> Cpu<'m, T> {
 
     /// All tasks of this CPU exit, one by one.
     pub(super) fn exit_all(&self) {
-        for process in 0..self.tasks.len() {
-            if self.tasks[process].get().is_some() {
+        for process in 0..self.tasks.len() as u32 {
+            if self.tasks[process as usize].get().is_some() {
                 self.switch(Task::User(process));
                 self.exit(process);
             }
@@ -345,16 +371,16 @@ impl<'m, T: Tracker> Cpu<'m, T> {
 
     /// The CPU goes over to the kernel's mm for good.
     pub(super) fn rest(&self) {
-        self.off(|state| {
-            self.look(state);
-            let mm = state.mm;
-            self.to_init(state);
-            if let Some(held) = state.held.take() {
-                // SAFETY: from the grab of this mm on this CPU, given back here.
-                unsafe { self.machine.tracker.drop(self.tracked(), mm, held) };
-            }
-            self.look(state);
-        });
+        let mut region = self.off();
+        let state = &mut *region;
+        self.look(state);
+        let mm = state.mm;
+        self.to_init(state);
+        if let Some(held) = state.held.take() {
+            // SAFETY: from the grab of this mm on this CPU, given back here.
+            unsafe { self.machine.tracker.drop(self.tracked(), mm, held) };
+        }
+        self.look(state);
     }
 
     /// Lets the scheme free what it can.

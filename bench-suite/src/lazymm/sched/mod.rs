@@ -350,7 +350,7 @@ fn end<T: Tracker>(machine: &Machine<T>, cpu: &Cpu<'_, T>, pace: &Pace) {
     cpu.exit_all();
     // AcqRel is not needed: the processes' mutexes tell the last one of all births.
     if course.ended.fetch_add(1, Relaxed) + 1 == cpus {
-        (0..machine.processes.len()).for_each(|process| cpu.end(process));
+        (0..machine.processes.len() as u32).for_each(|process| cpu.end(process));
         course.closed.store(true, Relaxed);
     }
     while !pace.leaving() {

@@ -12,7 +12,7 @@ pub(super) struct Queue {
     share: u32,
     /// Hundredths of a kernel thread that are due.
     due: u32,
-    processes: usize,
+    processes: u32,
     state: u64,
     exit_every: u64,
     until_exec: u64,
@@ -29,7 +29,7 @@ impl Queue {
         Queue {
             share: settings.kthread_share,
             due: 0,
-            processes: settings.mms,
+            processes: settings.mms as u32,
             // Never 0, and other for each CPU.
             state: (settings.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1,
             exit_every: settings.exit_every,
@@ -69,12 +69,12 @@ impl Queue {
 
     /// One of `0..count`, by xorshift.
     #[inline(always)]
-    fn draw(&mut self, count: usize) -> usize {
+    fn draw(&mut self, count: u32) -> u32 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
         // The high bits are the better ones.
-        ((self.state >> 32) * count as u64 >> 32) as usize
+        ((self.state >> 32) * u64::from(count) >> 32) as u32
     }
 }
 

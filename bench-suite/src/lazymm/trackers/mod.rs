@@ -14,6 +14,8 @@ mod rcu;
 mod refcount;
 mod seize;
 mod shootdown;
+#[cfg(test)]
+mod storm;
 
 use super::mm::Mm;
 use super::tracker::Tracker;
@@ -101,3 +103,7 @@ macro_rules! over_trackers {
     };
 }
 pub(crate) use over_trackers;
+
+/// A hidden one, for tests of what keeps their blocks.
+#[cfg(test)]
+pub(crate) type Hidden = broken::Broken<5>;

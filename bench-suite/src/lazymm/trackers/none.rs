@@ -32,6 +32,8 @@ impl Tracker for Untracked {
         "none",
     );
 
+    const FREES_LAST: bool = true;
+
     type Mark = ();
     type Cpu<'t> = usize;
     type Held<'t> = ();
