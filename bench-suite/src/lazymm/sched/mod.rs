@@ -19,6 +19,8 @@ mod cpu;
 mod irq;
 mod machine;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use super::tracker::Tracker;
 use super::trackers::{self, over_trackers};
