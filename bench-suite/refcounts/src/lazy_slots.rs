@@ -22,11 +22,12 @@
 //! # Orderings
 //!
 //! *Grab* comes before *Leave* in the CPU's program, and *Leave* before *Last*
-//! by the count: so *Find* sees this grab or what the CPU did after it. The
-//! fences are not needed for that; the kernel has them for `membarrier`, which
-//! looks at what CPUs run. They are measured because the kernel pays for them.
-//! Where *Leave* is no Release (a task that moves to another CPU by a relaxed
-//! store, say) the pair of barriers does carry it.
+//! by the count: so *Find* sees this grab or what the CPU did after it. That
+//! is all the order that the scan needs: no model fails without the fences.
+//! The kernel has them for its `membarrier`, which looks at what CPUs run.
+//! They are here because the kernel pays for them, and because the pair with a
+//! process-wide barrier is what hazard pointers cost where no count of users
+//! stands beside them.
 //!
 //! *Clear* is Release and so is *Grab*, and *Find* is Acquire: whichever of
 //! the CPU's later stores it meets in the slot, the uses before it are over.
@@ -62,12 +63,13 @@ pub struct Symmetric;
 impl Fences for Symmetric {
     #[inline(always)]
     fn light() {
-        // The fence that the kernel's membarrier needs; see above.
+        // SeqCst: what the kernel's membarrier needs; nothing here does, see above.
         fence(Ordering::SeqCst);
     }
 
     #[inline]
     fn heavy() -> Result<(), BarrierLost> {
+        // SeqCst: as above.
         fence(Ordering::SeqCst);
         Ok(())
     }

@@ -306,7 +306,12 @@ fn worker<'a, T: Tracker>(
         let mut current = Task::Kernel;
         let mut switches = 0;
         let tally = pace.measure(|| {
-            for _ in 0..BATCH {
+            // One that grabs and one that drops, at the usual share.
+            for _ in 0..2 {
+                current = step(&cpu, &mut queue, current);
+                cpu.look_at_slot();
+            }
+            for _ in 2..BATCH {
                 current = step(&cpu, &mut queue, current);
             }
             switches += BATCH;
