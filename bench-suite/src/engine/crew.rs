@@ -223,6 +223,11 @@ impl Pace {
         matches!(self.phase(), WARM | RUN)
     }
 
+    /// Whether everything is over, what is done at the stop too.
+    pub(crate) fn leaving(&self) -> bool {
+        self.phase() == LEAVE
+    }
+
     /// The usual course of a run. Returns why it ended early, if it did.
     pub(crate) fn keep_time(&self, job: &Job) -> Option<String> {
         self.advance(WARM);

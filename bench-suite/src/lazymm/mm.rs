@@ -79,7 +79,6 @@ impl<T: Tracker> Mm<T> {
     }
 
     /// Another user, by one of its users.
-    #[allow(dead_code, reason = "tasks that are born later, in sched")]
     pub(crate) fn join(&self) {
         // Relaxed: the caller is a user.
         self.users.0.fetch_add(1, Relaxed);
@@ -185,6 +184,17 @@ impl Census {
         u64::try_from(self.start.elapsed().as_nanos())
             .unwrap_or(u64::MAX)
             .max(1)
+    }
+
+    /// Freed up to now.
+    pub(crate) fn freed(&self) -> u64 {
+        self.freed.load(Relaxed)
+    }
+
+    /// Whether the block of an mm that was freed when the count was at least `freed` is sure to be kept still. Blocks
+    /// may be put away in another order than they are counted, hence the half.
+    pub(crate) fn block_is_kept_since(&self, freed: u64) -> bool {
+        self.freed().saturating_sub(freed) < KEPT as u64 / 2
     }
 
     /// Torn down and not freed.

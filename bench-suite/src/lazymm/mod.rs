@@ -17,6 +17,7 @@ mod field;
 mod idle;
 pub(crate) mod invariants;
 pub(crate) mod mm;
+pub(crate) mod sched;
 mod spin;
 pub(crate) mod think;
 #[cfg(target_os = "linux")]
@@ -40,6 +41,8 @@ pub(crate) enum Mode {
     /// The real hand-over of context_switch1, with a tracker round every block; --threads counts pairs
     #[cfg(target_os = "linux")]
     Track(track::Args),
+    /// Simulated CPUs whose kernel threads borrow the mm of the user task before: switches, exits, interrupts
+    Sched(sched::Args),
     /// Threads that grab and drop one shared mm and think in between: the whole curve of contention on a small machine
     Think(think::Args),
 }
@@ -52,6 +55,10 @@ impl Mode {
             Mode::Track(args) => {
                 ask.more = Some(args.more());
                 Workload::Track
+            }
+            Mode::Sched(args) => {
+                ask.more = Some(args.more());
+                Workload::Sched
             }
             Mode::Think(args) => {
                 ask.more = Some(args.more());

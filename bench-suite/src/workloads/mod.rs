@@ -16,9 +16,9 @@ mod write;
 use crate::engine::crew::{Rate, Refusal};
 use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
-use crate::lazymm::think;
 #[cfg(target_os = "linux")]
 use crate::lazymm::track;
+use crate::lazymm::{sched, think};
 use crate::report::record::Record;
 use crate::report::view::View;
 use crate::schemes::{self, About, Support};
@@ -131,6 +131,7 @@ registry! {
     Think => think,
     #[cfg(target_os = "linux")]
     Track => track,
+    Sched => sched,
 }
 
 impl Workload {
