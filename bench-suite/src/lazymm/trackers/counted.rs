@@ -95,8 +95,8 @@ impl<W: Which> Tracker for Counted<W> {
     }
 
     #[inline(always)]
-    unsafe fn grab<'t>(
-        &'t self,
+    unsafe fn grab(
+        &self,
         cpu: &mut Thread,
         mm: NonNull<Mm<Self>>,
     ) -> <W::Count as Count>::Held {
@@ -107,8 +107,8 @@ impl<W: Which> Tracker for Counted<W> {
     }
 
     #[inline(always)]
-    unsafe fn drop<'t>(
-        &'t self,
+    unsafe fn drop(
+        &self,
         cpu: &mut Thread,
         mm: NonNull<Mm<Self>>,
         held: <W::Count as Count>::Held,
@@ -120,8 +120,8 @@ impl<W: Which> Tracker for Counted<W> {
         }
     }
 
-    unsafe fn tear_down<'t>(
-        &'t self,
+    unsafe fn tear_down(
+        &self,
         cpu: &mut Thread,
         mm: NonNull<Mm<Self>>,
         _: &mut dyn Interrupts<Self>,

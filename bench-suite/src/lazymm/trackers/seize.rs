@@ -39,8 +39,8 @@ impl Tracker for Seize {
         drop(held);
     }
 
-    unsafe fn tear_down<'t>(
-        &'t self,
+    unsafe fn tear_down(
+        &self,
         (): &mut (),
         mm: NonNull<Mm<Self>>,
         _: &mut dyn Interrupts<Self>,
