@@ -5,23 +5,8 @@
 
 mod common;
 
-use common::{FAST, complaint, hpbench, measure, run, text};
+use common::{FAST, TRACKERS, complaint, hpbench, measure, run, text};
 use serde_json::Value;
-
-const TRACKERS: [&str; 12] = [
-    "none",
-    "refcount",
-    "rcuref",
-    "percpu-ref",
-    "split-count",
-    "hp-mb",
-    "hp-asym",
-    "shootdown",
-    "haphazard",
-    "crossbeam-epoch",
-    "seize",
-    "rcu",
-];
 
 /// What each record must say, beside what the workload adds.
 fn check(record: &Value) {

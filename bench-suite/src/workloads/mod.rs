@@ -129,9 +129,9 @@ registry! {
     Grace => grace,
     Defer => defer,
     Think => think,
-    Sched => sched,
     #[cfg(target_os = "linux")]
     Track => track,
+    Sched => sched,
 }
 
 impl Workload {

@@ -66,7 +66,7 @@ impl<const I: u8> Tracker for Broken<I> {
 
     fn mark(&self) {}
 
-    unsafe fn grab<'t>(&'t self, cpu: &mut usize, mm: NonNull<Mm<Self>>) {
+    unsafe fn grab(&self, cpu: &mut usize, mm: NonNull<Mm<Self>>) {
         let before = self.slots[*cpu].swap(mm.as_ptr(), Ordering::SeqCst);
         if !before.is_null() {
             self.busy.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +76,7 @@ impl<const I: u8> Tracker for Broken<I> {
         }
     }
 
-    unsafe fn drop<'t>(&'t self, cpu: &mut usize, mm: NonNull<Mm<Self>>, (): ()) {
+    unsafe fn drop(&self, cpu: &mut usize, mm: NonNull<Mm<Self>>, (): ()) {
         if I != 4 {
             self.slots[*cpu].store(ptr::null_mut(), Ordering::SeqCst);
         }
@@ -87,8 +87,8 @@ impl<const I: u8> Tracker for Broken<I> {
         }
     }
 
-    unsafe fn tear_down<'t>(
-        &'t self,
+    unsafe fn tear_down(
+        &self,
         _: &mut usize,
         mm: NonNull<Mm<Self>>,
         interrupts: &mut dyn Interrupts<Self>,
@@ -111,7 +111,7 @@ impl<const I: u8> Tracker for Broken<I> {
         }
     }
 
-    unsafe fn interrupted<'t>(&'t self, index: usize, _: NonNull<Mm<Self>>, (): ()) {
+    unsafe fn interrupted(&self, index: usize, _: NonNull<Mm<Self>>, (): ()) {
         if I != 4 {
             self.slots[index].store(ptr::null_mut(), Ordering::SeqCst);
         }

@@ -95,11 +95,7 @@ impl<W: Which> Tracker for Counted<W> {
     }
 
     #[inline(always)]
-    unsafe fn grab<'t>(
-        &'t self,
-        cpu: &mut Thread,
-        mm: NonNull<Mm<Self>>,
-    ) -> <W::Count as Count>::Held {
+    unsafe fn grab(&self, cpu: &mut Thread, mm: NonNull<Mm<Self>>) -> <W::Count as Count>::Held {
         // SAFETY: the caller is a user of the mm.
         let mark = unsafe { mm.as_ref().mark() };
         mark.get(cpu)
@@ -107,8 +103,8 @@ impl<W: Which> Tracker for Counted<W> {
     }
 
     #[inline(always)]
-    unsafe fn drop<'t>(
-        &'t self,
+    unsafe fn drop(
+        &self,
         cpu: &mut Thread,
         mm: NonNull<Mm<Self>>,
         held: <W::Count as Count>::Held,
@@ -120,8 +116,8 @@ impl<W: Which> Tracker for Counted<W> {
         }
     }
 
-    unsafe fn tear_down<'t>(
-        &'t self,
+    unsafe fn tear_down(
+        &self,
         cpu: &mut Thread,
         mm: NonNull<Mm<Self>>,
         _: &mut dyn Interrupts<Self>,

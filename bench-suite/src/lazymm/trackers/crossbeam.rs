@@ -33,17 +33,17 @@ impl Tracker for Crossbeam {
     fn mark(&self) {}
 
     #[inline(always)]
-    unsafe fn grab<'t>(&'t self, cpu: &mut LocalHandle, _: NonNull<Mm<Self>>) -> Guard {
+    unsafe fn grab(&self, cpu: &mut LocalHandle, _: NonNull<Mm<Self>>) -> Guard {
         cpu.pin()
     }
 
     #[inline(always)]
-    unsafe fn drop<'t>(&'t self, _: &mut LocalHandle, _: NonNull<Mm<Self>>, held: Guard) {
+    unsafe fn drop(&self, _: &mut LocalHandle, _: NonNull<Mm<Self>>, held: Guard) {
         drop(held);
     }
 
-    unsafe fn tear_down<'t>(
-        &'t self,
+    unsafe fn tear_down(
+        &self,
         cpu: &mut LocalHandle,
         mm: NonNull<Mm<Self>>,
         _: &mut dyn Interrupts<Self>,

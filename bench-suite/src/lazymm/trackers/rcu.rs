@@ -33,21 +33,16 @@ impl Tracker for Rcu {
     fn mark(&self) {}
 
     #[inline(always)]
-    unsafe fn grab<'t>(&'t self, (): &mut (), _: NonNull<Mm<Self>>) -> Guard<'static> {
+    unsafe fn grab(&self, (): &mut (), _: NonNull<Mm<Self>>) -> Guard<'static> {
         rcu_lite::Rcu::global().read()
     }
 
     #[inline(always)]
-    unsafe fn drop<'t>(&'t self, (): &mut (), _: NonNull<Mm<Self>>, held: Guard<'static>) {
+    unsafe fn drop(&self, (): &mut (), _: NonNull<Mm<Self>>, held: Guard<'static>) {
         drop(held);
     }
 
-    unsafe fn tear_down<'t>(
-        &'t self,
-        (): &mut (),
-        mm: NonNull<Mm<Self>>,
-        _: &mut dyn Interrupts<Self>,
-    ) {
+    unsafe fn tear_down(&self, (): &mut (), mm: NonNull<Mm<Self>>, _: &mut dyn Interrupts<Self>) {
         let torn = Torn(mm);
         // SAFETY: holders are in sections that began before this, and nobody can grab it any more.
         rcu_lite::Rcu::global().call(move || unsafe { torn.free() });
