@@ -95,11 +95,7 @@ impl<W: Which> Tracker for Counted<W> {
     }
 
     #[inline(always)]
-    unsafe fn grab(
-        &self,
-        cpu: &mut Thread,
-        mm: NonNull<Mm<Self>>,
-    ) -> <W::Count as Count>::Held {
+    unsafe fn grab(&self, cpu: &mut Thread, mm: NonNull<Mm<Self>>) -> <W::Count as Count>::Held {
         // SAFETY: the caller is a user of the mm.
         let mark = unsafe { mm.as_ref().mark() };
         mark.get(cpu)

@@ -42,12 +42,7 @@ impl Tracker for Rcu {
         drop(held);
     }
 
-    unsafe fn tear_down(
-        &self,
-        (): &mut (),
-        mm: NonNull<Mm<Self>>,
-        _: &mut dyn Interrupts<Self>,
-    ) {
+    unsafe fn tear_down(&self, (): &mut (), mm: NonNull<Mm<Self>>, _: &mut dyn Interrupts<Self>) {
         let torn = Torn(mm);
         // SAFETY: holders are in sections that began before this, and nobody can grab it any more.
         rcu_lite::Rcu::global().call(move || unsafe { torn.free() });

@@ -39,12 +39,7 @@ impl Tracker for Seize {
         drop(held);
     }
 
-    unsafe fn tear_down(
-        &self,
-        (): &mut (),
-        mm: NonNull<Mm<Self>>,
-        _: &mut dyn Interrupts<Self>,
-    ) {
+    unsafe fn tear_down(&self, (): &mut (), mm: NonNull<Mm<Self>>, _: &mut dyn Interrupts<Self>) {
         let guard = self.0.enter();
         // SAFETY: holders entered before this, nobody can grab it any more, and it is retired once. The function frees
         // what came from `Mm::new`.
