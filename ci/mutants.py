@@ -960,6 +960,20 @@ change("refs split: released to a cell that counts nothing", F,
        [("        while Node::at(now) == Some(node) && external(now) > 0 {\n            // Release:", "        while Node::at(now) == Some(node) {\n            // Release:"),
         ("                now - ONE,\n                Ordering::Release,", "                now.wrapping_sub(ONE),\n                Ordering::Release,")], SPLIT,
        "65 535 references that nobody has")
+F = "bench-suite/refcounts/src/lazy_slots.rs"
+KERNEL = "the kernel has it for its membarrier; the order that the scan needs comes by the count of users"
+unkillable(F, "        fence(Ordering::SeqCst);\n    }", "Ordering::SeqCst", KERNEL)
+unkillable(F, "        fence(Ordering::SeqCst);\n        Ok(())", "Ordering::SeqCst", KERNEL)
+weaken("refs lazy: Grab Relaxed", F, "slot.store(address, Ordering::Release);", REL, RLX, "refcounts:lazy",
+       "the uses of what was in the slot before")
+weaken("refs lazy: Clear Relaxed", F, "self.slots[cpu].store(FREE, Ordering::Release);", REL, RLX, "refcounts:lazy")
+weaken("refs lazy: Find Relaxed", F, "self.slots[cpu].load(Ordering::Acquire) == address", ACQ, RLX, "refcounts:lazy")
+change("refs lazy: a slot is not looked at", F, [("for cpu in 0..self.slots.len() {", "for cpu in 1..self.slots.len() {")],
+       "refcounts:lazy")
+change("refs lazy: cleared as it is grabbed", F,
+       [("        slot.store(address, Ordering::Release);\n", "        slot.store(address, Ordering::Release);\n        slot.store(FREE, Ordering::Release);\n")],
+       "refcounts:lazy", "a borrower that no scan finds")
+
 F = "bench-suite/refcounts/src/lookups.rs"
 T18 = "refcounts:lookups refcounts:t18::a_second refcounts:t18::a_drop_against_get refcounts:t18::a_get"
 weaken("refs lookups: end Relaxed", F, "self.0.fetch_sub(1, Ordering::Release);", REL, RLX, T18)

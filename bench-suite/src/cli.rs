@@ -247,6 +247,9 @@ pub(crate) enum Command {
     /// will-it-scale's context_switch1: pairs of threads or processes that hand a byte back and forth
     #[cfg(target_os = "linux")]
     Ctxsw(crate::ctxsw::Ask),
+    /// Lazily held address spaces: who knows that a CPU still has one, in three workloads
+    #[command(subcommand, arg_required_else_help = false)]
+    LazyMm(crate::lazymm::Mode),
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
     /// Records that are there already as one page (-o), pictures (--plot), tables in Markdown (--markdown)
@@ -284,6 +287,7 @@ impl Command {
                 Workload::Grace
             }
             Command::Defer => Workload::Defer,
+            Command::LazyMm(mode) => mode.workload(&mut ask),
             #[cfg(target_os = "linux")]
             Command::Ctxsw(_) => return None,
             Command::Machine(_) | Command::Baselines | Command::Overhead => return None,

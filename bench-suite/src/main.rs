@@ -14,6 +14,7 @@
 //! | `ready`, `baseline` | what comes before and after the runs; records kept under a name |
 //! | `calibrate` | what lines, fences and barriers cost here |
 //! | `ctxsw` | will-it-scale's context_switch1 |
+//! | `lazymm` | who still has an address space lazily: trackers and their workloads |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod baseline;
@@ -23,6 +24,7 @@ mod command;
 #[cfg(target_os = "linux")]
 mod ctxsw;
 mod engine;
+mod lazymm;
 mod machine;
 mod model;
 mod parse;

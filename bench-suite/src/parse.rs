@@ -120,6 +120,25 @@ fn series(part: &str, machine: &impl Fn() -> (usize, usize)) -> Result<Vec<usize
     Ok(counts)
 }
 
+/// `0,100ns,1us`: times up to `longest`.
+pub(crate) fn times(text: &str, longest: Duration) -> Result<Vec<Duration>, String> {
+    list(text, |part| match part {
+        "" => Err("an empty entry".to_owned()),
+        part => pause(part).and_then(|time| match time {
+            time if time > longest => Err(format!("longer than {longest:?}")),
+            time => Ok(time),
+        }),
+    })
+}
+
+/// A duration, or `0`.
+pub(crate) fn pause(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    duration(text)
+}
+
 /// `0,1us,100us`: how long readers hold.
 pub(crate) fn holds(text: &str) -> Result<Vec<Duration>, String> {
     list(text, |part| match part {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{FAST, WORKLOADS, hpbench, measure, records, run, text, variants};
+use common::{FAST, LAZY_MM, TRACKERS, WORKLOADS, hpbench, measure, records, run, text, variants};
 use serde_json::Value;
 use std::fs;
 
@@ -90,8 +90,8 @@ fn the_list_names_everything() {
     let output = run(&["--list"]);
     assert!(output.status.success());
     let list = text(&output.stdout);
-    let names = WORKLOADS.iter().chain(&["capabilities"]);
-    for name in names.copied().chain(variants()) {
+    let names = WORKLOADS.iter().chain(LAZY_MM).chain(&TRACKERS);
+    for name in names.copied().chain(["capabilities"]).chain(variants()) {
         assert!(
             list.lines()
                 .any(|line| line.split_whitespace().next() == Some(name)),
@@ -99,7 +99,8 @@ fn the_list_names_everything() {
         );
     }
     assert!(!list.contains("broken"));
-    assert_eq!(list.matches("holder: ").count(), variants().count());
+    let holders = variants().count() + TRACKERS.len();
+    assert_eq!(list.matches("holder: ").count(), holders);
     assert_eq!(run(&["read", "--list"]).stdout, output.stdout);
 }
 
@@ -280,14 +281,19 @@ fn the_quick_tour_writes_its_files() {
     );
     let stdout = text(&output.stdout);
     let place = folder.path().join("target/hpbench");
-    let pictures = WORKLOADS.map(|workload| format!("{workload}.svg"));
+    let workloads: Vec<&str> = WORKLOADS.iter().chain(LAZY_MM).copied().collect();
+    let pictures: Vec<String> = workloads.iter().map(|w| format!("{w}.svg")).collect();
     let results = ["results.jsonl", "results.csv", "report.html"].map(String::from);
     for name in results.iter().chain(&pictures) {
         assert!(place.join(name).is_file(), "{name}");
         assert!(stdout.contains(name), "{name}");
     }
-    assert_eq!(fs::read_dir(&place).unwrap().count(), 9, "no .part is left");
-    for workload in WORKLOADS {
+    assert_eq!(
+        fs::read_dir(&place).unwrap().count(),
+        results.len() + pictures.len(),
+        "no .part is left"
+    );
+    for workload in workloads {
         assert!(stdout.contains(&format!("\n{workload}: ")), "{workload}");
     }
     assert!(stdout.starts_with("machine: ") && stdout.contains("hp rung: "));

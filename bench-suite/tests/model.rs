@@ -184,3 +184,89 @@ fn bad_options_are_one_line() {
     }
     assert!(!Path::new("x").exists() && !Path::new("x.part").exists());
 }
+
+/// Runs of `think`, predicted and measured side by side.
+#[test]
+fn runs_are_predicted_and_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let file = path("think.jsonl");
+    let output = run(&[
+        "lazy-mm",
+        "think",
+        "--quick",
+        "--time",
+        "20ms",
+        "--think",
+        "0,1us",
+        "--threads",
+        "1,2",
+        "--variants",
+        "refcount,hp-asym",
+        "--json",
+        &file,
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let machine = path("two.toml");
+    fs::write(&machine, SEED004.replace("compares_with = \"seed004\"", "")).unwrap();
+    let output = run(&["model", "--validate", &file, "--machine", &machine]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(table.starts_with(LABEL), "{table}");
+    let row = |think: &str, threads: &str| {
+        table.lines().any(|line| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(think) && words.next() == Some(threads)
+        })
+    };
+    assert!(
+        row("0", "1") && row("0", "2") && row("1000", "1") && row("1000", "2"),
+        "{table}"
+    );
+    let output = run(&[
+        "model",
+        "--validate",
+        &file,
+        "--machine",
+        &machine,
+        "--json",
+        "-",
+    ]);
+    let data: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!(data["what"], LABEL);
+    for row in data["rows"].as_array().unwrap() {
+        let at = |key: &str| row[key].as_f64().unwrap();
+        let miss = row["predicted_pct"][0].as_f64().unwrap() - at("measured_pct");
+        assert!(
+            (miss - row["residual_pp"][0].as_f64().unwrap()).abs() < 1e-6,
+            "{row}"
+        );
+        assert!(at("alone_ns") > 0.0);
+    }
+}
+
+#[test]
+fn what_cannot_be_validated_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (empty, bad) = (path("empty", ""), path("bad", "{}\n"));
+    for (file, more, words) in [
+        ("no/such/file", vec![], "cannot be read"),
+        (empty.as_str(), vec![], "no finished runs of think"),
+        (bad.as_str(), vec![], "line 1"),
+        (empty.as_str(), vec!["--fit"], "--fit"),
+        (empty.as_str(), vec!["--runs", "3"], "--runs"),
+    ] {
+        let arguments = [
+            &["model", "--machine", "seed004", "--validate", file],
+            &more[..],
+        ]
+        .concat();
+        let said = complaint(&run(&arguments), 2);
+        assert!(said.contains(words), "{said}");
+    }
+}

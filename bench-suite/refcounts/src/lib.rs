@@ -11,6 +11,7 @@
 //! | [`rcuref`] | one atomic addition each on one shared line, weak or not | the object must outlive a put that has lost its last reference and not yet tried the compare-exchange: free it after a grace period. A count of 0 does not mean dead | `rcuref_t` (Linux 6.4) |
 //! | [`percpu_ref`] | one restartable section each on the CPU's own line; without sections one atomic addition on one of many lines; after [`kill`](percpu_ref::PercpuRef::kill) as `plain` | nobody sees the count reach zero before it is killed; a switch interrupts all running threads and looks at every CPU's line; a line for each possible CPU | `percpu_ref` (Linux) |
 //! | [`split`] | one atomic addition to load and one compare-exchange to release, both on the cell's line; on the object's once the cell was replaced | 65 535 loads at once, so counts are folded at a threshold; addresses of 48 bits | Williams; folly's `AtomicSharedPtr` |
+//! | [`lazy_slots`] | a store each in the CPU's own slot, and two fences or none; tearing down looks at all slots and interrupts whoever has it | no count at all; one lazily held object a CPU | the kernel's hazard pointers for lazy mms (2024) |
 //! | [`futex_ref`] | as `percpu_ref`, and a load of the table's number; in atomic mode, and without sections, two more additions to announce the lookup | one set of counters for all tables of a process: a replacement waits for two grace periods, or lookups of the last table would count in the next one | futex private hash (Linux 6.17) |
 //!
 //! All are written from the descriptions of these algorithms; no code is taken
@@ -47,6 +48,7 @@
 //! ```
 
 pub mod futex_ref;
+pub mod lazy_slots;
 mod lookups;
 #[cfg(all(test, loom))]
 mod models;

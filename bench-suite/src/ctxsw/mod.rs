@@ -9,10 +9,12 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `pairs` | the tasks: threads or processes, their pipes, counters and end |
+//! | `pipes` | the two pipes of a pair, and what goes through them (`lazy-mm track` has the same) |
+//! | `pairs` | the tasks: threads or processes, their counters and end |
 //! | `sample` | the seconds: what main reads and prints |
 
 mod pairs;
+pub(crate) mod pipes;
 mod sample;
 
 use crate::cli::Options;
@@ -24,6 +26,7 @@ use crate::report::sink::Target;
 use crate::trouble::Trouble;
 use pairs::{Binding, Mode};
 use sample::Outcome;
+pub(crate) use sample::idle_entries;
 use std::path::PathBuf;
 
 /// Tasks that the original takes at most.
@@ -101,7 +104,7 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
         Which::Both => &[Mode::Processes, Mode::Threads],
     };
     let most = ask.tasks.0.iter().copied().max().unwrap_or(1);
-    pairs::allow_files(most)?;
+    pipes::allow_files(most)?;
     let mut file = match &ask.csv_wis {
         Some(path) => Some(Target::open("--csv-wis", path)?),
         None => None,

@@ -1,6 +1,7 @@
-//! Floor 3, bench-suite. Owns the tasks of `ctxsw`: threads or processes, their pipes and counters, and their end.
+//! Floor 3, bench-suite. Owns the tasks of `ctxsw`: threads or processes, their counters, and their end.
 //! May touch `fork`, pipes, shared memory and affinity.
 
+use super::pipes::{Pipe, Pipes, STACK};
 use crate::engine::{interrupt, pin, places};
 use crate::trouble::Trouble;
 use std::io;
@@ -35,97 +36,8 @@ pub(super) enum Binding {
     None,
 }
 
-/// Files of a task: two pipes.
-const FILES: usize = 4;
-
 /// Distance of two counters: the original's.
 const STRIDE: usize = 256;
-
-/// Stack of a task's thread.
-const STACK: usize = 64 * 1024;
-
-/// Raises the limit of open files as far as `tasks` need it.
-pub(super) fn allow_files(tasks: usize) -> Result<(), Trouble> {
-    let needed = (tasks * FILES + 64) as libc::rlim_t;
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: both calls read or write the one struct.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 || limit.rlim_cur >= needed {
-            return Ok(());
-        }
-        let wanted = libc::rlimit {
-            rlim_cur: needed.min(limit.rlim_max),
-            rlim_max: limit.rlim_max,
-        };
-        if wanted.rlim_cur < needed || libc::setrlimit(libc::RLIMIT_NOFILE, &raw const wanted) != 0
-        {
-            return Err(Trouble::Environment(format!(
-                "{tasks} tasks need {needed} open files, the limit is {} (ulimit -n)",
-                limit.rlim_max
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// A pipe, closed when dropped.
-struct Pipe {
-    read: libc::c_int,
-    write: libc::c_int,
-}
-
-impl Pipe {
-    fn new() -> io::Result<Self> {
-        let mut ends = [0; 2];
-        // SAFETY: writes two numbers.
-        if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Pipe {
-            read: ends[0],
-            write: ends[1],
-        })
-    }
-
-    /// Takes one byte. `false` at the end.
-    fn take(&self) -> bool {
-        let mut byte = 0u8;
-        loop {
-            // SAFETY: one byte of room.
-            match unsafe { libc::read(self.read, (&raw mut byte).cast(), 1) } {
-                1 => return true,
-                -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-                _ => return false,
-            }
-        }
-    }
-
-    /// Puts one byte in. `false` if nobody will take it.
-    fn put(&self) -> bool {
-        let byte = 0u8;
-        loop {
-            // SAFETY: one byte to read.
-            match unsafe { libc::write(self.write, (&raw const byte).cast(), 1) } {
-                1 => return true,
-                -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-                _ => return false,
-            }
-        }
-    }
-}
-
-impl Drop for Pipe {
-    fn drop(&mut self) {
-        // SAFETY: its own ends.
-        unsafe {
-            libc::close(self.read);
-            libc::close(self.write);
-        }
-    }
-}
 
 /// Counters that processes share, each on lines of its own.
 struct Counters {
@@ -237,10 +149,10 @@ impl Pairs {
         let gate = Arc::new(std::sync::Barrier::new(self.tasks + 1));
         let mut made = Vec::with_capacity(self.tasks);
         for task in 0..self.tasks {
-            made.push((task, Pipe::new()?, Pipe::new()?, place(task)));
+            made.push((task, Pipes::new()?, place(task)));
         }
         let (tell, told) = std::sync::mpsc::channel();
-        for (task, there, back, cpus) in made {
+        for (task, pipes, cpus) in made {
             let (counters, stop) = (Arc::clone(&self.counters), Arc::clone(&self.stop));
             let (gate, tell) = (Arc::clone(&gate), tell.clone());
             let owner = move || {
@@ -249,15 +161,12 @@ impl Pairs {
                     .as_deref()
                     .map_or(Ok(()), pin::bind_all)
                     .map_err(io::Error::other);
-                let pipes = Arc::new((there, back));
+                let pipes = Arc::new(pipes);
                 let theirs = Arc::clone(&pipes);
                 let partner = ready.and_then(|()| {
                     std::thread::Builder::new()
                         .stack_size(STACK)
-                        .spawn(move || {
-                            let (there, back) = &*theirs;
-                            while there.take() && back.put() {}
-                        })
+                        .spawn(move || theirs.answer(&mut ()))
                 });
                 let partner = match partner {
                     Ok(partner) => {
@@ -270,15 +179,10 @@ impl Pairs {
                     }
                 };
                 gate.wait();
-                let (there, back) = &*pipes;
-                while !stop.load(Ordering::Relaxed) && there.put() && back.take() {
+                while !stop.load(Ordering::Relaxed) && pipes.hand_over(&mut ()) {
                     count(counters.of(task));
                 }
-                // Ends the partner's next read.
-                // SAFETY: an end of this pair's pipe; `Pipe` closes the number of a file that is one again.
-                unsafe {
-                    libc::dup2(back.read, there.write);
-                }
+                pipes.hang_up();
                 let _ = partner.join();
             };
             self.threads
@@ -308,7 +212,7 @@ impl Pairs {
         let gate = Pipe::new()?;
         let before = pin::allowed();
         for task in 0..self.tasks {
-            let (there, back) = (Pipe::new()?, Pipe::new()?);
+            let pipes = Pipes::new()?;
             // The parent binds itself, forks, and goes back.
             if let Some(cpus) = place(task) {
                 pin::bind_all(&cpus).map_err(io::Error::other)?;
@@ -320,7 +224,7 @@ impl Pairs {
                     let _ = pin::bind_all(&before);
                     return Err(error);
                 }
-                0 => self.owner(task, &gate, &there, &back),
+                0 => self.owner(task, &gate, &pipes),
                 pid => self.processes.push(pid),
             }
         }
@@ -333,7 +237,7 @@ impl Pairs {
     }
 
     /// A forked task.
-    fn owner(&self, task: usize, gate: &Pipe, there: &Pipe, back: &Pipe) -> ! {
+    fn owner(&self, task: usize, gate: &Pipe, pipes: &Pipes) -> ! {
         let leave = |code| -> ! {
             // SAFETY: ends this process without running what belongs to its parent.
             unsafe { libc::_exit(code) }
@@ -349,20 +253,20 @@ impl Pairs {
             -1 => leave(1),
             0 => {
                 interrupt::die_with_parent();
-                while there.take() && back.put() {}
+                pipes.answer(&mut ());
                 leave(0)
             }
             _ => {}
         }
         let mut ready = libc::pollfd {
-            fd: gate.read,
+            fd: gate.read_end(),
             events: libc::POLLIN,
             revents: 0,
         };
         // SAFETY: one descriptor. Nobody takes the byte, so it opens the gate for all.
         while unsafe { libc::poll(&raw mut ready, 1, -1) } < 1 {}
         let counter = self.counters.of(task);
-        while there.put() && back.take() {
+        while pipes.hand_over(&mut ()) {
             count(counter);
         }
         leave(1)

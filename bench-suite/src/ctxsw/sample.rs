@@ -86,7 +86,7 @@ pub(super) fn measure(
 }
 
 /// How often CPUs have gone idle.
-fn idle_entries() -> Option<u64> {
+pub(crate) fn idle_entries() -> Option<u64> {
     let mut sum = None;
     for cpu in fs::read_dir("/sys/devices/system/cpu").ok()?.flatten() {
         let Ok(states) = fs::read_dir(cpu.path().join("cpuidle")) else {

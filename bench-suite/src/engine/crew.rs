@@ -130,6 +130,11 @@ impl Pace {
         self.arrived.notify_all();
     }
 
+    /// Says, in the place of [`begin`](Self::begin), that this thread cannot take part: the run is refused.
+    pub(crate) fn refuse(&self, why: String) {
+        self.arrive(Some(why));
+    }
+
     fn wait_arrivals(&self, count: usize) -> Result<(), Refusal> {
         let mut gate = self.gate();
         loop {
@@ -223,6 +228,11 @@ impl Pace {
     #[inline(always)]
     pub(crate) fn working(&self) -> bool {
         matches!(self.phase(), WARM | RUN)
+    }
+
+    /// Whether everything is over, what is done at the stop too.
+    pub(crate) fn leaving(&self) -> bool {
+        self.phase() == LEAVE
     }
 
     /// The usual course of a run. Returns why it ended early, if it did.

@@ -9,6 +9,7 @@
 //! | `lazy` | seed004: lazy-mm tracking against threads; [`predict`] |
 //! | `bucket` | seed000: futex hash against buckets |
 //! | `refcount` | seed002, seed003: one shared reference count |
+//! | `validate` | runs of `lazy-mm think`, predicted and measured |
 //! | `show`, `draw` | tables, SVG |
 //!
 //! The rule of this room: a prediction is labelled as one, in every table, file and picture.
@@ -21,6 +22,7 @@ mod machine;
 mod mva;
 mod refcount;
 mod show;
+mod validate;
 
 use crate::calibrate::Calibration;
 use crate::cli::Options;
@@ -30,12 +32,7 @@ use crate::report::sink::Target;
 use crate::trouble::Trouble;
 use clap::{Args, ValueEnum};
 use lazy::{Bands, Explanation};
-// What `lazy-mm think` is checked against.
-#[allow(
-    unused_imports,
-    reason = "the workload that is checked against it comes later"
-)]
-pub(crate) use lazy::{Params, Prediction, predict};
+use lazy::{Params, Prediction, predict};
 use machine::Description;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -55,6 +52,9 @@ pub(crate) struct Ask {
     /// Which published table to predict
     #[arg(long, value_enum, default_value_t = Table::Seed004)]
     table: Table,
+    /// Predict the runs of lazy-mm think in FILE (records of --json or --resume), and show both [machine: this]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["table", "fit", "svg"])]
+    validate: Option<PathBuf>,
     /// Fit the free numbers to the published points, and compare with other explanations
     #[arg(long)]
     fit: bool,
@@ -125,6 +125,9 @@ struct Output<'a, T: Serialize> {
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     let lazy = ask.table == Table::Seed004;
     options.without_runs("model", lazy)?;
+    if let Some(path) = &ask.validate {
+        return check_against(path, ask, options);
+    }
     let usage = |text: String| Err(Trouble::Usage(text));
     if ask.machine.is_some() && !lazy {
         return usage("--machine: only --table seed004 is predicted for other machines".to_owned());
@@ -222,16 +225,42 @@ fn theirs() -> Vec<lazy::Point> {
         .collect()
 }
 
-fn speedups(ask: &Ask, options: &Options) -> Result<Speedups, Trouble> {
-    let machine = match ask.machine.as_deref() {
-        None | Some("seed004") => Description::seed004(),
-        Some("this") => {
+/// What `--machine` says.
+fn described(machine: &str, options: &Options) -> Result<Description, Trouble> {
+    match machine {
+        "seed004" => Ok(Description::seed004()),
+        "this" => {
             let calibration = Calibration::measure(options.quick, options.seed, |_| ())?;
             Description::measured(&calibration)
-                .map_err(|why| Trouble::Environment(format!("--machine this: {why}")))?
+                .map_err(|why| Trouble::Environment(format!("--machine this: {why}")))
         }
-        Some(path) => Description::read(Path::new(path))?,
+        path => Description::read(Path::new(path)),
+    }
+}
+
+/// `--validate`.
+fn check_against(path: &Path, ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    options.without_runs("model --validate", false)?;
+    let machine = described(ask.machine.as_deref().unwrap_or("this"), options)?;
+    let found = validate::validate(path, machine)?;
+    let Some(json) = &options.json else {
+        return say(&validate::show(&found));
     };
+    if json != Path::new("-") {
+        say(&validate::show(&found))?;
+    }
+    let mut target = Target::open("--json", json)?;
+    let mut data = serde_json::to_string_pretty(&found).expect("numbers and words");
+    data.push('\n');
+    target.put(&data)?;
+    match target.finish()? {
+        Some(file) => say(&format!("\nwritten:\n  {}\n", file.display())),
+        None => Ok(()),
+    }
+}
+
+fn speedups(ask: &Ask, options: &Options) -> Result<Speedups, Trouble> {
+    let machine = described(ask.machine.as_deref().unwrap_or("seed004"), options)?;
     let published = theirs();
     let same_machine = machine.compares_with.is_some();
     let cores = machine.cores();

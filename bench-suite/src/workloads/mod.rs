@@ -17,6 +17,9 @@ mod write;
 use crate::engine::crew::{Rate, Refusal};
 use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
+#[cfg(target_os = "linux")]
+use crate::lazymm::track;
+use crate::lazymm::{sched, think};
 use crate::report::record::Record;
 use crate::report::view::View;
 use crate::schemes::{self, About, Support};
@@ -60,7 +63,7 @@ pub(crate) struct Ask {
 
 impl Ask {
     /// The thread counts asked for, or `default`, each made a shape.
-    fn each(&self, default: &[usize], shape: impl Fn(usize) -> Shape) -> Vec<Shape> {
+    pub(crate) fn each(&self, default: &[usize], shape: impl Fn(usize) -> Shape) -> Vec<Shape> {
         let threads = self.threads.as_deref().unwrap_or(default);
         let more = self.more.clone().unwrap_or_else(|| vec![Params::new()]);
         let cross = |&n: &usize| {
@@ -75,22 +78,26 @@ impl Ask {
 }
 
 macro_rules! registry {
-    ($($workload:ident => $module:ident,)*) => {
+    ($($(#[$condition:meta])* $workload:ident => $module:ident,)*) => {
         /// What is measured.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "lowercase")]
         pub(crate) enum Workload {
-            $(#[doc = concat!("See `workloads::", stringify!($module), "`.")] $workload,)*
+            $(
+                $(#[$condition])*
+                #[doc = concat!("See `workloads::", stringify!($module), "`.")]
+                $workload,
+            )*
         }
 
         impl Workload {
             /// All of them, in the order of the tour.
-            pub(crate) const ALL: &[Workload] = &[$(Workload::$workload),*];
+            pub(crate) const ALL: &[Workload] = &[$($(#[$condition])* Workload::$workload),*];
 
             /// Its description.
             pub(crate) fn kind(self) -> &'static Kind {
                 match self {
-                    $(Workload::$workload => &$module::KIND,)*
+                    $($(#[$condition])* Workload::$workload => &$module::KIND,)*
                 }
             }
         }
@@ -122,6 +129,10 @@ registry! {
     Stall => stall,
     Grace => grace,
     Defer => defer,
+    Think => think,
+    #[cfg(target_os = "linux")]
+    Track => track,
+    Sched => sched,
 }
 
 impl Workload {
@@ -238,7 +249,7 @@ fn usage() -> Option<Usage> {
 }
 
 /// Fills in the main figures. `workers` is the number of threads that did these operations.
-fn fill(record: &mut Record, rate: &Rate, workers: usize) {
+pub(crate) fn fill(record: &mut Record, rate: &Rate, workers: usize) {
     record.ops = rate.ops;
     record.elapsed_s = rate.elapsed_s;
     record.ops_per_s = rate.per_s();

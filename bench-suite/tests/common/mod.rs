@@ -11,6 +11,29 @@ pub(crate) const FAST: [&str; 6] = ["--quick", "--time", "20ms", "--warmup", "2m
 /// The workloads, as the program names them.
 pub(crate) const WORKLOADS: [&str; 6] = ["read", "write", "scan", "stall", "grace", "defer"];
 
+/// The workloads of `lazy-mm`, as `--list` and the tour name them.
+pub(crate) const LAZY_MM: &[&str] = if cfg!(target_os = "linux") {
+    &["think", "track", "sched"]
+} else {
+    &["think", "sched"]
+};
+
+/// Trackers that `lazy-mm` compares, those of `variants` that have namesakes there too.
+pub(crate) const TRACKERS: [&str; 12] = [
+    "none",
+    "refcount",
+    "rcuref",
+    "percpu-ref",
+    "split-count",
+    "hp-mb",
+    "hp-asym",
+    "shootdown",
+    "haphazard",
+    "crossbeam-epoch",
+    "seize",
+    "rcu",
+];
+
 /// The variants that are listed in this build.
 pub(crate) fn variants() -> impl Iterator<Item = &'static str> {
     const ALWAYS: [&str; 20] = [

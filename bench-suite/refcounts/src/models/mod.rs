@@ -14,11 +14,13 @@
 //! | `t17` | `rcuref`: two last puts |
 //! | `l13` | `percpu_ref`: kill, switches and revival against gets and puts |
 //! | `t18` | `futex_ref`: replacements against gets and puts |
+//! | `lazy` | slots of lazy address spaces: exits against tear-downs |
 //! | `lookups` | lookups against the wait for them |
 //! | `split` | load, fold, release against replacement |
 
 mod l12;
 mod l13;
+mod lazy;
 mod lookups;
 mod plain;
 mod split;
