@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{FAST, TRACKERS, complaint, hpbench, measure, run, text};
+use common::{TRACKERS, complaint, hpbench, measure, run, text};
 use serde_json::Value;
 
 /// What each record must say, beside what the workload adds.
@@ -14,7 +14,6 @@ fn check(record: &Value) {
     let name = &record["variant"];
     assert_eq!(record["status"], "ok", "{record}");
     assert_eq!(params["invariants"], "I1-I6 held", "{name}");
-    assert!(record["ops"].as_u64().unwrap() > 0, "{name}");
     for number in [
         "teardowns",
         "swap_ms",
@@ -48,10 +47,15 @@ fn check(record: &Value) {
     }
 }
 
-/// A run of some ms beside other tests may be too short for a tear-down; all together are not.
-fn some_were_torn_down(records: &[Value]) {
+/// A run of some ms beside other tests may get no CPU at all; all together do, and of each tracker some.
+fn something_was_done(records: &[Value]) {
     let torn = |record: &Value| record["params"]["teardowns"].as_u64().unwrap();
     assert!(records.iter().map(torn).sum::<u64>() > 0);
+    for tracker in TRACKERS {
+        let runs = records.iter().filter(|r| r["variant"] == tracker);
+        let ops: u64 = runs.map(|r| r["ops"].as_u64().unwrap()).sum();
+        assert!(ops > 0, "{tracker}");
+    }
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn thinking_with_every_tracker() {
         "1ms",
     ]);
     assert_eq!(records.len(), TRACKERS.len() * 4);
-    some_were_torn_down(&records);
+    something_was_done(&records);
     for record in &records {
         check(record);
         let params = &record["params"];
@@ -81,7 +85,8 @@ fn thinking_with_every_tracker() {
         } else {
             assert!((asked * 0.3..asked * 3.0).contains(&measured), "{record}");
             // Nobody is quicker than his thinking.
-            assert!(record["ns_per_op"].as_f64().unwrap() > 0.5 * measured);
+            let ns = record["ns_per_op"].as_f64();
+            assert!(ns.is_none_or(|ns| ns > 0.5 * measured), "{record}");
         }
         let point = format!("swap_ms=1.0, think_ns={asked}");
         assert_eq!(params["point"], point.as_str());
@@ -111,7 +116,7 @@ fn a_hand_over_with_every_tracker() {
         ]);
         let modes = if mode == "both" { 2 } else { 1 };
         assert_eq!(records.len(), TRACKERS.len() * 2 * modes);
-        some_were_torn_down(&records);
+        something_was_done(&records);
         for record in &records {
             let params = &record["params"];
             assert_eq!(record["workload"], "track");
@@ -121,12 +126,13 @@ fn a_hand_over_with_every_tracker() {
                 (&grab.into(), &bind.into())
             );
             assert!(mode == "both" || params["mode"] == mode);
-            let share = params["grabbed_share"].as_f64().unwrap();
-            assert!(if grab == "always" {
-                share == 1.0
-            } else {
-                (0.0..=1.0).contains(&share)
-            });
+            // Not told if nobody blocked.
+            let share = params["grabbed_share"].as_f64();
+            let least = if grab == "always" { 1.0 } else { 0.0 };
+            assert!(
+                share.is_none_or(|share| (least..=1.0).contains(&share)),
+                "{record}"
+            );
             check(record);
             assert_eq!(record["ops"].as_u64().unwrap() % 2, 0, "round trips");
         }
@@ -157,7 +163,7 @@ fn broken_invariants_fail_the_run() {
             let variant = format!("broken-i{number}");
             let output = hpbench(&["lazy-mm", workload, "--threads", "2", "--swap", "1ms"])
                 .args(["--variants", &variant, "--json", "-"])
-                .args(FAST)
+                .args(["--quick", "--time", "80ms", "--warmup", "0s"])
                 .env("HPBENCH_ALLOW_BROKEN", "1")
                 .output()
                 .unwrap();

@@ -196,7 +196,7 @@ fn runs_are_predicted_and_compared() {
         "think",
         "--quick",
         "--time",
-        "20ms",
+        "80ms",
         "--think",
         "0,1us",
         "--threads",

@@ -123,7 +123,10 @@ fn compare(records: &[Record], machine: Description) -> Validation {
             measured_on.push(machine.to_owned());
         }
     }
-    let rate = |point: &(u64, usize), variant: &str| median(rates.get(point)?.get(variant)?);
+    // Runs that did nothing tell nothing.
+    let rate = |point: &(u64, usize), variant: &str| {
+        median(rates.get(point)?.get(variant)?).filter(|&rate| rate > 0.0)
+    };
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for (point, variants) in &rates {
         let &(think_ns, threads) = point;

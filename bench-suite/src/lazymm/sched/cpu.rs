@@ -83,6 +83,9 @@ pub(super) struct Sent {
     pub(super) checks: u64,
 }
 
+/// Of one task, if there is one.
+type TaskMm<T> = Cell<Option<NonNull<Mm<T>>>>;
+
 /// One CPU, on the stack of the thread that plays it.
 pub(super) struct Cpu<'m, T: Tracker> {
     machine: &'m Machine<T>,
@@ -91,7 +94,7 @@ pub(super) struct Cpu<'m, T: Tracker> {
     state: UnsafeCell<State<'m, T>>,
     tracked: UnsafeCell<T::Cpu<'m>>,
     /// The mm of each process's task on this CPU, where there is one.
-    tasks: Box<[Cell<Option<NonNull<Mm<T>>>>]>,
+    tasks: Box<[TaskMm<T>]>,
     sent: Cell<Sent>,
     grabs: Cell<u64>,
 }

@@ -74,7 +74,7 @@ impl Queue {
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
         // The high bits are the better ones.
-        ((self.state >> 32) * u64::from(count) >> 32) as u32
+        (((self.state >> 32) * u64::from(count)) >> 32) as u32
     }
 }
 

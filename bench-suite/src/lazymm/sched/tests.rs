@@ -55,24 +55,19 @@ impl Tracker for Notebook {
         self.note("run", mm);
     }
 
-    unsafe fn grab<'t>(&'t self, (): &mut (), mm: NonNull<Mm<Self>>) -> u64 {
+    unsafe fn grab(&self, (): &mut (), mm: NonNull<Mm<Self>>) -> u64 {
         self.note("grab", mm);
         // SAFETY: as in `note`.
         unsafe { mm.as_ref() }.serial()
     }
 
-    unsafe fn drop<'t>(&'t self, (): &mut (), mm: NonNull<Mm<Self>>, held: u64) {
+    unsafe fn drop(&self, (): &mut (), mm: NonNull<Mm<Self>>, held: u64) {
         self.note("drop", mm);
         // SAFETY: as in `note`.
         assert_eq!(unsafe { mm.as_ref() }.serial(), held, "what was grabbed");
     }
 
-    unsafe fn tear_down<'t>(
-        &'t self,
-        (): &mut (),
-        mm: NonNull<Mm<Self>>,
-        _: &mut dyn Interrupts<Self>,
-    ) {
+    unsafe fn tear_down(&self, (): &mut (), mm: NonNull<Mm<Self>>, _: &mut dyn Interrupts<Self>) {
         self.note("tear down", mm);
         // SAFETY: blocks of hidden trackers stay.
         unsafe { Mm::free(mm) };
