@@ -189,7 +189,7 @@ fn bands(source: &Source<'_>, threads: &[usize]) -> (Vec<Band>, Option<String>) 
             grey: 236,
         });
         words.push(format!(
-            "shaded past {}: more {what} than CPUs",
+            "shaded past {} of this machine: more {what} than CPUs",
             human::plural(cpus, "CPU")
         ));
     }
@@ -256,11 +256,7 @@ fn linear(lines: &[Line]) -> Option<Line> {
     let steps = 64;
     let at = |i: i32| fewest * (most / fewest).powf(f64::from(i) / f64::from(steps));
     Some(Line {
-        name: if fewest == 1.0 {
-            "linear (best at 1 thread)".to_owned()
-        } else {
-            format!("linear (best at {fewest:.0} threads)")
-        },
+        name: format!("linear (best at {fewest:.0})"),
         points: (0..=steps)
             .map(|i| (at(i), best / fewest * at(i)))
             .collect(),
