@@ -440,6 +440,7 @@ fn waiting(source: &Source<'_>, sweep: &Sweep<'_>) -> Option<Picture> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::cdf;
     use crate::report::judge::judged;
     use crate::report::record::Record;
     use crate::report::record::tests::sample;
