@@ -8,6 +8,7 @@
 mod bars;
 mod canvas;
 mod curves;
+mod latency;
 mod scale;
 mod style;
 mod sweep;

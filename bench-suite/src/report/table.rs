@@ -29,6 +29,10 @@ const INTERVALS: [&str; 3] = ["± 95 %", "ratio 95 %", "verdict"];
 /// One table: a point, a row for each variant.
 #[derive(Debug)]
 pub(crate) struct Table {
+    /// All that tells its point apart beside threads and pauses; mostly empty.
+    pub(crate) point: String,
+    /// What the ratios refer to.
+    reference: String,
     /// Where the point is, then the names of the columns.
     pub(crate) heads: Vec<String>,
     /// A variant's name, then its figures.
@@ -75,7 +79,12 @@ pub(crate) fn render(records: &[Record], workload: Workload, asked: Option<&str>
         workload.name(),
         meaning(view, &all.reference)
     );
+    let mut point = String::new();
     for table in tables(&all, view) {
+        if table.point != point {
+            point.clone_from(&table.point);
+            let _ = writeln!(text, "  {point}:");
+        }
         text.push_str(&table.text());
     }
     for out in left_out(records, workload) {
@@ -110,7 +119,7 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
         .filter(|column| !(has_interval && column.head == SPREAD))
         .collect();
     let intervals = if has_interval { INTERVALS.len() } else { 0 };
-    let heads = iter::once(group.title(view))
+    let heads = iter::once((view.title)(group))
         .chain(
             columns
                 .iter()
@@ -146,6 +155,8 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
             .map(move |note| format!("{name}: {note}"))
     });
     Table {
+        point: group.point.clone(),
+        reference: reference.to_owned(),
         heads: heads.collect(),
         rows: group.points.iter().map(row).collect(),
         notes: notes.collect(),
@@ -191,10 +202,38 @@ impl Table {
             .map(|row| kept.iter().map(|&column| row[column].clone()).collect())
             .collect();
         let mut text = align(&rows);
+        if self.optional > 0 && !kept.contains(&(columns - 1)) {
+            text.push_str(&self.verdicts());
+        }
         for note in &self.notes {
             let _ = writeln!(text, "  note: {note}");
         }
         text
+    }
+}
+
+impl Table {
+    /// The verdicts in a line of their own, where the table has no room for them.
+    fn verdicts(&self) -> String {
+        let mut by: Vec<(&str, Vec<&str>)> = Vec::new();
+        for row in &self.rows {
+            let [variant, .., verdict] = row.as_slice() else {
+                continue;
+            };
+            match by.iter_mut().find(|(known, _)| known == verdict) {
+                _ if verdict == NOTHING => {}
+                Some((_, variants)) => variants.push(variant),
+                None => by.push((verdict, vec![variant])),
+            }
+        }
+        if by.is_empty() {
+            return String::new();
+        }
+        let parts: Vec<String> = by
+            .iter()
+            .map(|(verdict, variants)| format!("{verdict}: {}", variants.join(", ")))
+            .collect();
+        format!("  against {}: {}\n", self.reference, parts.join("; "))
     }
 }
 
@@ -308,7 +347,10 @@ mod tests {
             records.push(record);
         }
         let table = render(&records, Workload::Scan, None);
-        assert!(table.contains("16 threads idle, grab=always"), "{table}");
+        assert!(
+            table.contains("  grab=always:\n  16 threads idle"),
+            "{table}"
+        );
         // Growth is against the fewest threads of the same point.
         assert_eq!(table.matches("1.00  ").count(), 4, "{table}");
     }
@@ -326,11 +368,38 @@ mod tests {
             ]],
             notes: Vec::new(),
             optional: 3,
+            point: String::new(),
+            reference: "x".to_owned(),
         };
         let text = long.text();
         assert!(text.contains("44444444") && text.contains("33333333"));
         assert!(!text.contains("22222222"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
+        let row = |name: &str, verdict: &str| {
+            vec![
+                name.repeat(50),
+                "1".repeat(50),
+                "2".into(),
+                verdict.to_owned(),
+            ]
+        };
+        let longer = Table {
+            heads: ["a", "b", "c", "verdict"].map(str::to_owned).to_vec(),
+            rows: vec![
+                row("v", "faster"),
+                row("w", NOTHING),
+                row("x", "no change"),
+                row("y", "faster"),
+            ],
+            optional: 2,
+            ..long
+        };
+        let (v, y) = ("v".repeat(50), "y".repeat(50));
+        let line = format!(
+            "  against x: faster: {v}, {y}; no change: {}\n",
+            "x".repeat(50)
+        );
+        assert!(longer.text().ends_with(&line), "{}", longer.text());
     }
 
     #[test]

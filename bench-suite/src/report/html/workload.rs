@@ -54,7 +54,12 @@ pub(super) fn section(
             human::plural(tables.len(), "point")
         );
     }
+    let mut point = String::new();
     for table in tables {
+        if table.point != point {
+            point.clone_from(&table.point);
+            let _ = writeln!(text, "<h4>{}</h4>", escape(&point));
+        }
         text.push_str(&grid("figures", &table.heads, &table.rows));
         list(&mut text, table.notes.into_iter());
     }

@@ -5,11 +5,11 @@ use super::curves::{Axis, Band, Line, Picture, draw};
 use super::scale::Kind;
 use super::style::{self, AID, Dash, Style};
 use crate::report::bootstrap::Interval;
+use crate::report::human;
 use crate::report::judge::{self, Judgement};
 use crate::report::summary::{Point, Sweep, families, sweeps};
 use crate::report::theirs::{self, Topology};
 use crate::report::view::View;
-use crate::report::{cdf, human};
 
 /// A picture, drawn.
 pub(crate) struct Drawn {
@@ -81,7 +81,7 @@ pub(super) fn pictures(source: &Source<'_>) -> Vec<Drawn> {
             put(
                 "latency",
                 "share of the operations that took at most so long, in the run in the middle",
-                latency(source, &group.points, &title),
+                super::latency::picture(source.name, &group.points, &title),
             );
         }
     }
@@ -189,7 +189,7 @@ fn bands(source: &Source<'_>, threads: &[usize]) -> (Vec<Band>, Option<String>) 
             grey: 236,
         });
         words.push(format!(
-            "shaded past {}: more {what} than CPUs",
+            "shaded past {} of this machine: more {what} than CPUs",
             human::plural(cpus, "CPU")
         ));
     }
@@ -256,11 +256,7 @@ fn linear(lines: &[Line]) -> Option<Line> {
     let steps = 64;
     let at = |i: i32| fewest * (most / fewest).powf(f64::from(i) / f64::from(steps));
     Some(Line {
-        name: if fewest == 1.0 {
-            "linear (best at 1 thread)".to_owned()
-        } else {
-            format!("linear (best at {fewest:.0} threads)")
-        },
+        name: format!("linear (best at {fewest:.0})"),
         points: (0..=steps)
             .map(|i| (at(i), best / fewest * at(i)))
             .collect(),
@@ -441,74 +437,10 @@ fn waiting(source: &Source<'_>, sweep: &Sweep<'_>) -> Option<Picture> {
     (!picture.lines.is_empty()).then_some(picture)
 }
 
-fn latency(source: &Source<'_>, points: &[Point], title: &str) -> Option<Picture> {
-    let lines: Vec<Line> = points
-        .iter()
-        .filter_map(|point| {
-            let steps = cdf::of(point)?;
-            let coarse = steps.len() < 6;
-            let style = style::of(&point.variant);
-            Some(Line {
-                name: point.variant.clone(),
-                points: steps,
-                spread: Vec::new(),
-                ribbon: false,
-                style: Style {
-                    mark: if coarse {
-                        style.mark
-                    } else {
-                        style::Mark::None
-                    },
-                    ..style
-                },
-                right: false,
-                named: true,
-                fits: true,
-            })
-        })
-        .collect();
-    let nines = |share: f64| {
-        let percent = share * 100.0;
-        let decimals = if percent > 99.95 {
-            3
-        } else if percent > 99.5 {
-            1
-        } else {
-            0
-        };
-        let text = format!("{percent:.decimals$}");
-        let text = match text.split_once('.') {
-            Some((whole, part)) => format!("{whole}.{}", part.trim_end_matches('0')),
-            None => text,
-        };
-        format!("{} %", text.trim_end_matches('.'))
-    };
-    (!lines.is_empty()).then(|| Picture {
-        title: format!("{}: distribution of latencies", source.name),
-        subtitle: title.to_owned(),
-        x: Axis {
-            title: "latency (less is better, logarithmic)".to_owned(),
-            kind: Kind::Log,
-            format: human::nanoseconds,
-        },
-        x_ticks: None,
-        y: Axis {
-            title: "share that took at most so long".to_owned(),
-            kind: Kind::Nines,
-            format: nines,
-        },
-        right: None,
-        lines,
-        bands: Vec::new(),
-        notes: vec![
-            "Each further nine is as wide as the one before; lines that reach the top end at the maximum.".to_owned(),
-        ],
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::cdf;
     use crate::report::judge::judged;
     use crate::report::record::Record;
     use crate::report::record::tests::sample;
