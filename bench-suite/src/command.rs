@@ -8,7 +8,7 @@ use crate::machine::{Stamp, strict};
 use crate::points::{Points, about, refuse_foreign};
 use crate::ready::{self, Ready};
 use crate::report::output::{Outputs, Page, check_measured, command_line};
-use crate::report::record::{Record, Status};
+use crate::report::record::{MACHINE, Record, Status};
 use crate::report::resume::Resume;
 use crate::report::sink::{Format, Sink, Target};
 use crate::report::{svg, table};
@@ -242,6 +242,10 @@ fn perform(
         records.push(record);
     }
     bar.finish_and_clear();
+    // For the page; in files it is on the first record already.
+    if let Some(first) = records.first_mut() {
+        first.set(MACHINE, stamp.whole().clone());
+    }
     Ok((records, sinks))
 }
 

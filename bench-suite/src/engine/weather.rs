@@ -135,14 +135,13 @@ impl Weather {
         record.set("spin_ns_before", rounded(self.spin_ns));
         record.set("spin_ns_after", rounded(spin_after));
         if let Some(percent) = changed(self.spin_ns, spin_after) {
-            record.remark(&format!("clock changed by {percent:.0} %"));
+            record.set("clock_changed_percent", rounded(percent));
         }
         if let (Some(before), Some(now)) = (self.ticks, now) {
             let (percent, much) = stolen(before, now);
             record.set("steal_percent", rounded(percent));
             if much {
                 record.set("stolen", true);
-                record.remark(&format!("{percent:.0} % of the CPUs' time was stolen"));
             }
         }
         record

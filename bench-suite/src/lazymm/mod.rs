@@ -27,10 +27,10 @@ pub(crate) mod trackers;
 
 use crate::engine::job::{Job, Params};
 use crate::parse;
-use crate::report::human;
 use crate::report::record::Record;
 use crate::report::summary::Point;
 use crate::report::view::Column;
+use crate::report::{cdf, human};
 use crate::workloads::{Ask, Workload};
 use hdrhistogram::Histogram;
 use std::time::Duration;
@@ -134,4 +134,5 @@ pub(crate) fn report_latencies(record: &mut Record, latencies: &Histogram<u64>) 
         record.set(name, latencies.value_at_quantile(quantile));
     }
     record.set("teardown_max_ns", latencies.max());
+    cdf::store(record, latencies, latencies.max());
 }

@@ -4,6 +4,7 @@
 pub(crate) mod bootstrap;
 pub(crate) mod cdf;
 pub(crate) mod compare;
+pub(crate) mod disturbed;
 pub(crate) mod facts;
 pub(crate) mod html;
 pub(crate) mod human;

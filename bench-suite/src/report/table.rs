@@ -5,6 +5,7 @@
 //! and the interval of the ratio to the reference and the verdict follow. On the terminal what would make the table
 //! wider than [`WIDTH`] is left out, the interval of the ratio first; the page has it all.
 
+use super::disturbed;
 use super::judge::{Judgement, judged};
 use super::record::{Record, Status};
 use super::summary::{Group, families};
@@ -159,7 +160,7 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
         reference: reference.to_owned(),
         heads: heads.collect(),
         rows: group.points.iter().map(row).collect(),
-        notes: notes.collect(),
+        notes: notes.chain(disturbed::line(&group.points)).collect(),
         // The interval of the median has the place of the spread and stays.
         optional: intervals.saturating_sub(1),
     }
