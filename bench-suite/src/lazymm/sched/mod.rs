@@ -50,7 +50,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Of the options.
 const KTHREAD_SHARE: u32 = 50;
 const MMS: usize = 1;
-const EXIT_EVERY: u64 = 1000;
+const EXIT_EVERY: u64 = 100_000;
 const WORK: u32 = 1;
 
 /// What the subcommand takes.
