@@ -1,4 +1,4 @@
-//! Floor 3, bench-suite. Owns the line under a table that says around how many runs the machine was not as it should be.
+//! Floor 3, bench-suite. Owns the lines under a table that say around how many runs the machine was not as it should be.
 //! Touches nothing else; `engine::weather` puts what is read here on the records.
 
 use super::record::Record;
@@ -18,30 +18,33 @@ const KINDS: [(&str, Amount); 2] = [
     }),
 ];
 
-/// One line for all of them; none of an undisturbed point.
-pub(crate) fn line(points: &[Point]) -> Option<String> {
+/// More variants than this are not named.
+const NAMED: usize = 3;
+
+/// A line for each kind; none of undisturbed points.
+pub(crate) fn lines(points: &[Point]) -> Vec<String> {
     let all: usize = points.iter().map(|point| point.records().len()).sum();
-    let said: Vec<String> = KINDS
-        .iter()
-        .filter_map(|(what, figure)| {
-            let mut names = Vec::new();
-            let mut figures = Vec::new();
-            for point in points {
-                let before = figures.len();
-                figures.extend(point.records().iter().filter_map(figure));
-                if figures.len() > before {
-                    names.push(point.variant.as_str());
-                }
+    let line = |(what, amount): &(&str, Amount)| {
+        let mut names = Vec::new();
+        let mut amounts = Vec::new();
+        for point in points {
+            let before = amounts.len();
+            amounts.extend(point.records().iter().filter_map(amount));
+            if amounts.len() > before {
+                names.push(point.variant.as_str());
             }
-            let most = figures.iter().copied().max_by(f64::total_cmp)?;
-            Some(format!(
-                "{what} around {} of {all} runs, by up to {most:.0} % ({})",
-                figures.len(),
-                names.join(", ")
-            ))
-        })
-        .collect();
-    (!said.is_empty()).then(|| said.join("; "))
+        }
+        let most = amounts.iter().copied().max_by(f64::total_cmp)?;
+        let count = amounts.len();
+        let names = match names.len() {
+            ..=NAMED => format!(" ({})", names.join(", ")),
+            _ => String::new(),
+        };
+        Some(format!(
+            "{what} around {count} of {all} runs, by up to {most:.0} %{names}"
+        ))
+    };
+    KINDS.iter().filter_map(line).collect()
 }
 
 #[cfg(test)]
@@ -55,21 +58,20 @@ mod tests {
         let mut records: Vec<_> = (0..3)
             .flat_map(|run| ["hp", "none"].map(|v| sample(Workload::Read, v, 1, run, 100)))
             .collect();
-        let of = |records: &[_]| super::line(&groups(records, Workload::Read)[0].points);
-        assert_eq!(of(&records), None);
+        let of = |records: &[_]| super::lines(&groups(records, Workload::Read)[0].points);
+        assert!(of(&records).is_empty());
         records[0].set("clock_changed_percent", -7.0);
         records[2].set("clock_changed_percent", 3.0);
         records[1].set("steal_percent", 2.0);
         assert_eq!(
-            of(&records).as_deref(),
-            Some("the clock changed around 2 of 6 runs, by up to 7 % (hp)"),
+            of(&records),
+            ["the clock changed around 2 of 6 runs, by up to 7 % (hp)"],
             "a little is stolen always"
         );
         records[1].set("stolen", true);
-        let line = of(&records).expect("both");
-        assert!(
-            line.ends_with("; time was stolen around 1 of 6 runs, by up to 2 % (none)"),
-            "{line}"
+        assert_eq!(
+            of(&records)[1],
+            "time was stolen around 1 of 6 runs, by up to 2 % (none)"
         );
     }
 }

@@ -160,7 +160,7 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
         reference: reference.to_owned(),
         heads: heads.collect(),
         rows: group.points.iter().map(row).collect(),
-        notes: notes.chain(disturbed::line(&group.points)).collect(),
+        notes: notes.chain(disturbed::lines(&group.points)).collect(),
         // The interval of the median has the place of the spread and stays.
         optional: intervals.saturating_sub(1),
     }
