@@ -10,7 +10,7 @@ use std::process::Output;
 const POINTS: [&str; 5] = ["read", "--threads", "1", "--variants", "none,mutex"];
 
 fn run(home: &Path, arguments: &[&str]) -> Output {
-    let fast = ["--time", "5ms", "--warmup", "0s"];
+    let fast = ["--time", "50ms", "--warmup", "0s"];
     let measures = ["read", "--quick"]
         .iter()
         .any(|word| arguments.contains(word));
@@ -91,7 +91,6 @@ fn records_are_kept_and_compared_with() {
         ]
         .concat(),
     );
-    assert_eq!(output.status.code(), Some(1));
     assert!(
         complaint(&output, 1).contains("is slower by "),
         "{output:?}"
