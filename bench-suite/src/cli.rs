@@ -98,8 +98,13 @@ pub(crate) struct Options {
 impl Options {
     /// Refuses options of runs for a command that has none.
     pub(crate) fn without_runs(&self, command: &str, threads: bool) -> Result<(), Trouble> {
+        self.without_runs_but(command, if threads { &["--threads"] } else { &[] })
+    }
+
+    /// The same, but for those that it has.
+    pub(crate) fn without_runs_but(&self, command: &str, has: &[&str]) -> Result<(), Trouble> {
         for (option, given) in [
-            ("--threads", self.threads.is_some() && !threads),
+            ("--threads", self.threads.is_some()),
             ("--variants", self.variants.is_some()),
             ("--time", self.time.is_some()),
             ("--warmup", self.warmup.is_some()),
@@ -109,7 +114,7 @@ impl Options {
             ("--csv", self.csv.is_some()),
             ("--resume", self.resume.is_some()),
         ] {
-            if given {
+            if given && !has.contains(&option) {
                 return Err(Trouble::Usage(format!(
                     "{option}: has no meaning for {command}"
                 )));
@@ -165,6 +170,9 @@ pub(crate) enum Command {
     /// will-it-scale's context_switch1: pairs of threads or processes that hand a byte back and forth
     #[cfg(target_os = "linux")]
     Ctxsw(crate::ctxsw::Ask),
+    /// schbench: message threads that wake workers, on this kernel's futexes and scheduler; wakeup and request latency
+    #[cfg(target_os = "linux")]
+    Schbench(Box<crate::schbench::Ask>),
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
     /// Predicts contention with a queueing model, beside the published numbers: never a measurement
@@ -201,7 +209,7 @@ impl Command {
             }
             Command::Defer => Workload::Defer,
             #[cfg(target_os = "linux")]
-            Command::Ctxsw(_) => return None,
+            Command::Ctxsw(_) | Command::Schbench(_) => return None,
             Command::Capabilities
             | Command::Published { .. }
             | Command::Calibrate

@@ -12,6 +12,7 @@
 //! | `published` | numbers of others, with their source |
 //! | `calibrate` | what lines, fences and barriers cost here |
 //! | `ctxsw` | will-it-scale's context_switch1 |
+//! | `schbench` | schbench |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod calibrate;
@@ -25,6 +26,8 @@ mod parse;
 mod points;
 mod published;
 mod report;
+#[cfg(target_os = "linux")]
+mod schbench;
 mod schemes;
 mod trouble;
 mod workloads;
@@ -61,6 +64,8 @@ fn start() -> Result<(), Trouble> {
         Some(Command::Calibrate) => calibrate::command(options),
         #[cfg(target_os = "linux")]
         Some(Command::Ctxsw(ask)) => ctxsw::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Schbench(ask)) => schbench::command(ask, options),
         Some(Command::Compare(ask)) => {
             options.without_runs("compare", false)?;
             report::compare::command(ask)
