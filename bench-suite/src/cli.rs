@@ -173,6 +173,12 @@ pub(crate) enum Command {
     /// schbench: message threads that wake workers, on this kernel's futexes and scheduler; wakeup and request latency
     #[cfg(target_os = "linux")]
     Schbench(Box<crate::schbench::Ask>),
+    /// refscale: one acquire and release beside other readers, in user space; the original's parameters and output
+    #[cfg(target_os = "linux")]
+    Ref(Box<crate::refscale::Ask>),
+    /// rcuscale: grace periods of several writers, in user space; the original's parameters and output
+    #[cfg(target_os = "linux")]
+    Rcuscale(Box<crate::rcuscale::Ask>),
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
     /// Predicts contention with a queueing model, beside the published numbers: never a measurement
@@ -209,7 +215,9 @@ impl Command {
             }
             Command::Defer => Workload::Defer,
             #[cfg(target_os = "linux")]
-            Command::Ctxsw(_) | Command::Schbench(_) => return None,
+            Command::Ctxsw(_) | Command::Schbench(_) | Command::Ref(_) | Command::Rcuscale(_) => {
+                return None;
+            }
             Command::Capabilities
             | Command::Published { .. }
             | Command::Calibrate

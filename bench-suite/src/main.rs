@@ -12,7 +12,7 @@
 //! | `published` | numbers of others, with their source |
 //! | `calibrate` | what lines, fences and barriers cost here |
 //! | `ctxsw` | will-it-scale's context_switch1 |
-//! | `schbench` | schbench |
+//! | `schbench`, `refscale`, `rcuscale` | schbench for real; refscale and rcuscale in user space |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod calibrate;
@@ -25,6 +25,10 @@ mod model;
 mod parse;
 mod points;
 mod published;
+#[cfg(target_os = "linux")]
+mod rcuscale;
+#[cfg(target_os = "linux")]
+mod refscale;
 mod report;
 #[cfg(target_os = "linux")]
 mod schbench;
@@ -66,6 +70,10 @@ fn start() -> Result<(), Trouble> {
         Some(Command::Ctxsw(ask)) => ctxsw::command(ask, options),
         #[cfg(target_os = "linux")]
         Some(Command::Schbench(ask)) => schbench::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Ref(ask)) => refscale::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Rcuscale(ask)) => rcuscale::command(ask, options),
         Some(Command::Compare(ask)) => {
             options.without_runs("compare", false)?;
             report::compare::command(ask)

@@ -352,7 +352,8 @@ impl<F: Futex> Crew<F> {
             futex::wait(&self.futex, &seat.word);
         }
         let slept = clock::us().saturating_sub(seat.wake_us.load(Relaxed));
-        if slept > 0 {
+        // Who is woken to leave has waited for nothing. (The original counts it.)
+        if slept > 0 && !self.over() {
             worker.wakeup.add(slept);
         }
         Chain::empty()

@@ -126,7 +126,7 @@ fn extra(outcome: &Outcome) -> Vec<String> {
             outcome.left_out
         ));
     }
-    if let Some((count, oldest)) = outcome.unanswered {
+    if let Some((count @ 1.., oldest)) = outcome.unanswered {
         lines.push(format!(
             "{count} requests had no answer at the end, the oldest for {oldest} µs; their age is in the percentiles"
         ));
@@ -201,13 +201,16 @@ pub(super) fn table(plan: &Plan, outcome: &Outcome, hash: hash::State) -> String
             "  handed over: {size:.2} {unit}/s by all workers together"
         );
     }
-    let _ = writeln!(
-        text,
-        "  average rps: {:.2} (the original's: all {} requests over the {} s configured)",
-        outcome.configured_rate(plan),
-        outcome.loops,
-        plan.runtime
-    );
+    let over = if outcome.interrupted {
+        "interrupted: over measured time".to_owned()
+    } else {
+        format!(
+            "the original's: all {} requests over the {} s configured",
+            outcome.loops, plan.runtime
+        )
+    };
+    let average = outcome.configured_rate(plan);
+    let _ = writeln!(text, "  average rps: {average:.2} ({over})");
     for line in extra(outcome) {
         let _ = writeln!(text, "  {line}");
     }

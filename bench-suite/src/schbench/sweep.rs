@@ -309,7 +309,7 @@ fn render(plan: &Plan, rows: &[Row]) -> String {
         );
         text.push_str(&columns(&beside));
         text.push_str(
-            "  refcounted is the hash of 6.16-rc; kernels from 6.17 on count per CPU, which they published as no slower than global (hpbench published seed003)\n",
+            "  refcounted is the hash of 6.16-rc; kernels from 6.17 on count per CPU, which is neither (hpbench published seed003)\n",
         );
     }
     text
