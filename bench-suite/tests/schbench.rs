@@ -101,9 +101,9 @@ fn an_open_loop_and_a_pipe() {
 
 #[test]
 fn more_message_threads_than_cpus() {
-    let output = run(&short(&[
-        "-m", "300", "-M", "auto", "-t", "1", "-s", "20000",
-    ]));
+    let output = run(&[
+        "schbench", "-r", "1", "-m", "300", "-M", "auto", "-t", "1", "-n", "0", "-s", "20000",
+    ]);
     let said = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     // Nobody tests this on more CPUs than that.
@@ -117,7 +117,7 @@ fn bad_options_are_one_line() {
         (&["-m", "0"], "-m"),
         (&["-t", "x"], "-t"),
         (&["-M", "1-0"], "backwards"),
-        (&["-W", ""], "-W"),
+        (&["-W", ""], "--worker-cpus"),
         (&["-H", "3"], "power of two"),
         (&["-I"], "-H"),
         (&["-H", "auto", "-I"], "-I"),

@@ -102,7 +102,7 @@ pub(super) fn table(rows: &[Row], loops: u64, setup: &Setup) -> String {
         let own = sorted(&row.times, loops);
         let reference = rows
             .iter()
-            .find(|other| other.readers == row.readers)
+            .find(|other| other.readers == row.readers && other.name == first)
             .and_then(|other| median(&sorted(&other.times, loops)));
         let show = |value: Option<f64>| value.map_or("-".to_owned(), human::digits);
         lines.push(vec![
