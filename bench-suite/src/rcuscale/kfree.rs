@@ -42,7 +42,7 @@ fn resident() -> i64 {
         .and_then(|text| text.split(' ').nth(1)?.parse::<i64>().ok());
     // SAFETY: takes a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    pages.unwrap_or(0) * i64::from(page)
+    pages.unwrap_or(0) * page as i64
 }
 
 /// Runs the threads.
