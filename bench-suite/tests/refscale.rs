@@ -162,7 +162,7 @@ fn rcuscale_has_tables() {
     let output = run(&[
         "rcuscale",
         "--scale-type",
-        "rcu,hp-sync",
+        "all",
         "--kfree-rcu-test",
         "--kfree-alloc-num",
         "100",

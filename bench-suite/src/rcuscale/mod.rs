@@ -136,13 +136,18 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
             "invalid value '0' for '--kfree-nthreads <N>': somebody must free".to_owned(),
         );
     }
-    for &name in &ask.types.0 {
+    let mut types = ask.types.0.clone();
+    // Of all those that can; of some, all must.
+    if types.len() == subject::all().count() {
+        types.retain(|name| subject::can(name, ask.gp_async, ask.kfree).is_ok());
+    }
+    for &name in &types {
         subject::can(name, ask.gp_async, ask.kfree).map_err(Trouble::Usage)?;
     }
     if options.dry_run {
         return say(&format!(
             "{} types, {} readers, {} writers, at least {} measurements each\n",
-            ask.types.0.len(),
+            types.len(),
             setup.readers,
             setup.writers,
             writers::LEAST
@@ -154,7 +159,7 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     }
     let mut rows = Vec::new();
     let mut frees = Vec::new();
-    for &name in &ask.types.0 {
+    for &name in &types {
         let original = ask.format == Format::Original;
         if ask.kfree {
             if original {

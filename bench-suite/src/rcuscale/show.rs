@@ -156,9 +156,8 @@ pub(super) fn table(rows: &[(&str, Outcome)], setup: &Setup) -> String {
         let mut line = vec![(*name).to_owned()];
         line.extend(own.cells().map(human::digits));
         line.push(own.count.to_string());
-        let seconds = outcome.end.saturating_sub(outcome.start) as f64 / 1e9;
-        line.push(if outcome.reads > 0 && seconds > 0.0 {
-            human::count(outcome.reads as f64 / seconds)
+        line.push(if outcome.reads > 0.0 {
+            human::count(outcome.reads)
         } else {
             "-".to_owned()
         });
@@ -271,7 +270,7 @@ mod tests {
             durations: vec![vec![1000, 3000, 2000], vec![4000, 10_500]],
             start: 5,
             end: 1_000_000_005,
-            reads: 2_000_000,
+            reads: 2_000_000.0,
             barrier: None,
         }
     }

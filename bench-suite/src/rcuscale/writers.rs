@@ -5,6 +5,9 @@
 //! a writer is done once it has more than [`LEAST`] and its time is over, and goes on until all are done, so that all wait
 //! beside all. At most [`MOST`] are kept. With callbacks an operation is the queueing of one; a writer with too many of
 //! them waits for all, which is not kept.
+//!
+//! Writers are bound round robin, and readers behind them: with a writer on each CPU that is the original's placement, with
+//! fewer the readers have CPUs of their own as long as there are any. No writer begins before all readers read.
 
 use super::Setup;
 use crate::engine::{interrupt, pin};
@@ -34,13 +37,15 @@ pub(super) struct Outcome {
     /// From when the last had started to when the last was done, in nanoseconds of the run.
     pub(super) start: u64,
     pub(super) end: u64,
-    pub(super) reads: u64,
+    /// Reads per second of all readers, each over its own time.
+    pub(super) reads: f64,
     /// The barrier at the end of a run with callbacks.
     pub(super) barrier: Option<Duration>,
 }
 
 struct Stage {
     begin: Instant,
+    reading: AtomicUsize,
     started: AtomicUsize,
     start_ns: AtomicU64,
     finished: AtomicUsize,
@@ -61,7 +66,7 @@ impl Stage {
         self.over.store(true, Release);
     }
 
-    /// Binds thread number `me` of its kind.
+    /// Binds thread number `me`.
     fn place(&self, me: usize, setup: &Setup) {
         if let Err(why) = pin::bind(setup.cpus[me % setup.cpus.len()]) {
             self.refuse(why);
@@ -78,6 +83,7 @@ pub(super) fn run<S: Scheme>(setup: &Setup) -> Result<Outcome, Trouble> {
     let cell = S::new(Object::new(0, None));
     let stage = Stage {
         begin: Instant::now(),
+        reading: AtomicUsize::new(0),
         started: AtomicUsize::new(0),
         start_ns: AtomicU64::new(0),
         finished: AtomicUsize::new(0),
@@ -95,7 +101,7 @@ pub(super) fn run<S: Scheme>(setup: &Setup) -> Result<Outcome, Trouble> {
         };
         for me in 0..setup.readers {
             let body = move || {
-                stage.place(me, setup);
+                stage.place(setup.writers + me, setup);
                 read(cell, stage)
             };
             match std::thread::Builder::new()
@@ -151,17 +157,23 @@ pub(super) fn run<S: Scheme>(setup: &Setup) -> Result<Outcome, Trouble> {
     Ok(outcome)
 }
 
-fn read<S: Scheme>(cell: &S, stage: &Stage) -> (u64, u64) {
+/// Reads per second, and how many were of dead objects.
+fn read<S: Scheme>(cell: &S, stage: &Stage) -> (f64, u64) {
     let mut state = cell.reader();
-    let (mut reads, mut dead) = (0, 0);
+    let mut dead = cell.read_batch(&mut state, BATCH);
+    stage.reading.fetch_add(1, SeqCst);
+    let (start, mut reads) = (Instant::now(), 0);
     while !stage.over() {
         dead += cell.read_batch(&mut state, BATCH);
         reads += BATCH;
     }
-    (reads, dead)
+    (reads as f64 / start.elapsed().as_secs_f64().max(1e-9), dead)
 }
 
 fn write<S: Scheme>(cell: &S, stage: &Stage, setup: &Setup) -> Vec<u64> {
+    while stage.reading.load(SeqCst) < setup.readers && !stage.over() {
+        std::thread::yield_now();
+    }
     let mut durations = Vec::with_capacity(LEAST + 1);
     let mut state = setup.asynchronous.map(|_| cell.reader());
     let ran = Ran::leak();
@@ -262,7 +274,7 @@ mod tests {
             for own in &outcome.durations {
                 assert!((LEAST..=MOST).contains(&own.len()), "{name}: {}", own.len());
             }
-            assert!(outcome.end > outcome.start && outcome.reads > 0, "{name}");
+            assert!(outcome.end > outcome.start && outcome.reads > 0.0, "{name}");
             assert_eq!(outcome.barrier, None);
         }
     }

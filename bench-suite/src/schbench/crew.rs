@@ -416,8 +416,10 @@ impl<F: Futex> Crew<F> {
 #[derive(Debug)]
 pub(super) struct Running<F> {
     pub(super) crew: Arc<Crew<F>>,
-    threads: Vec<Thread>,
+    threads: Vec<Option<Thread>>,
     ready: mpsc::Receiver<Ready>,
+    /// Message threads whose workers are there.
+    prepared: usize,
 }
 
 impl<F: Futex> Running<F> {
@@ -433,36 +435,43 @@ impl<F: Futex> Running<F> {
                 .stack_size(STACK)
                 .spawn(move || all.messenger(index, &tell))
                 .map_err(|error| (index, error))?;
-            threads.push(thread);
+            threads.push(Some(thread));
         }
         Ok(Running {
             crew,
             threads,
             ready,
+            prepared: 0,
         })
     }
 
-    /// Waits until all workers are there; or how many threads there are, and why no more.
-    pub(super) fn wait_ready(&self) -> Ready {
-        let mut there = self.threads.len();
-        for _ in &self.threads {
-            match self.ready.recv() {
-                Ok(Ok(())) => there += self.crew.plan.workers,
+    /// Whether all workers are there by now; or how many threads there are, and why no more.
+    pub(super) fn is_ready(&mut self) -> Result<bool, (usize, io::Error)> {
+        while self.prepared < self.threads.len() {
+            let there = self.threads.len() + self.prepared * self.crew.plan.workers;
+            match self.ready.try_recv() {
+                Ok(Ok(())) => self.prepared += 1,
                 Ok(Err((workers, error))) => return Err((there + workers, error)),
-                Err(_) => return Err((there, io::Error::other("a message thread ended"))),
+                Err(mpsc::TryRecvError::Empty) => return Ok(false),
+                Err(mpsc::TryRecvError::Disconnected) => {
+                    return Err((there, io::Error::other("a message thread ended")));
+                }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Ends the run and waits for all threads.
-    pub(super) fn stop(mut self) -> Arc<Crew<F>> {
+    /// Ends the run and waits for all threads; or why they were not all there.
+    pub(super) fn stop(mut self) -> Result<Arc<Crew<F>>, (usize, io::Error)> {
         self.crew.stopping.store(true, SeqCst);
-        for (seat, thread) in self.crew.messengers.iter().zip(self.threads.drain(..)) {
+        for (seat, thread) in self.crew.messengers.iter().zip(self.threads.iter_mut()) {
             self.crew.post(seat);
-            let _ = thread.join();
+            if let Some(thread) = thread.take() {
+                let _ = thread.join();
+            }
         }
-        self.crew
+        self.is_ready()?;
+        Ok(self.crew)
     }
 }
 

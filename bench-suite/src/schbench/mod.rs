@@ -125,8 +125,7 @@ fn one(ask: &Ask, plan: Plan, have: &limits::Have, file: Option<Target>) -> Resu
         _ => have.blame(started, need, &error),
     };
     let running = Running::start(Crew::new(plan.clone(), futex::Kernel)).map_err(blame)?;
-    running.wait_ready().map_err(blame)?;
-    let outcome = watch::watch(running, start, &mut |event| match event {
+    let outcome = watch::watch(running, start, &blame, &mut |event| match event {
         Event::WarmedUp => complain("warmup done, zeroing stats\n"),
         Event::Report(sight) if original => complain(&show::original_report(sight)),
         Event::Report(sight) => complain(&show::short_report(sight)),

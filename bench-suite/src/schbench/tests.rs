@@ -25,8 +25,10 @@ fn until<F: super::futex::Futex + std::fmt::Debug>(
     futex: F,
     each: u64,
 ) -> Arc<Crew<F>> {
-    let running = Running::start(Crew::new(plan, futex)).unwrap();
-    running.wait_ready().unwrap();
+    let mut running = Running::start(Crew::new(plan, futex)).unwrap();
+    while !running.is_ready().unwrap() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let begin = Instant::now();
     let behind = |crew: &Crew<F>| {
         crew.workers
@@ -39,7 +41,8 @@ fn until<F: super::futex::Futex + std::fmt::Debug>(
     }
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || tell.send(running.stop()));
-    told.recv_timeout(STUCK).expect("the end is not reached")
+    let end = told.recv_timeout(STUCK).expect("the end is not reached");
+    end.unwrap()
 }
 
 #[test]

@@ -14,9 +14,14 @@ use super::histogram::{Histogram, Sum};
 use super::plan::{Pacing, Plan};
 use crate::engine::interrupt;
 use crate::trouble::Trouble;
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 const SECOND: u64 = 1_000_000_000;
+
+/// Between two looks whether all threads are there.
+const NAP: u64 = 10_000_000;
 
 /// Mean scheduling delays in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,24 +122,31 @@ fn zero<F>(crew: &Crew<F>, rps: &Histogram) {
 
 /// Lets `running` run for its time. It was started at `start` (nanoseconds of [`clock`]).
 pub(super) fn watch<F: Futex>(
-    running: Running<F>,
+    mut running: Running<F>,
     start: u64,
+    blame: &dyn Fn((usize, io::Error)) -> Trouble,
     tell: &mut dyn FnMut(Event<'_>) -> Result<(), Trouble>,
 ) -> Result<Outcome, Trouble> {
-    let crew = &*running.crew;
+    let shared = Arc::clone(&running.crew);
+    let crew = &*shared;
     let plan = crew.plan.clone();
     let seek = plan.paced.and_then(|paced| paced.busy);
     let rps = Histogram::new();
     // When, and how many requests by then: the start of what is measured, and the last look.
     let mut from = (start, 0);
     let mut last = from;
-    let mut rate = 0.0;
+    let (mut rate, mut ready) = (0.0, false);
     let mut ticks = seek.and_then(|_| goal::ticks());
     let mut hit = seek.is_none();
     for second in 1..=plan.runtime {
         let due = start + second * SECOND;
         while clock::ns() < due && !interrupt::asked() {
-            clock::sleep_until(due);
+            ready = ready || running.is_ready().map_err(blame)?;
+            clock::sleep_until(if ready {
+                due
+            } else {
+                due.min(clock::ns() + NAP)
+            });
         }
         let now = (clock::ns(), crew.loops());
         rate = (now.1 - last.1) as f64 / ((now.0 - last.0).max(1) as f64 / SECOND as f64);
@@ -172,8 +184,8 @@ pub(super) fn watch<F: Futex>(
     }
     let interrupted = interrupt::asked();
     let second = (clock::ns() - start) / SECOND;
-    let end = (clock::ns(), running.crew.loops());
-    let crew = running.stop();
+    let end = (clock::ns(), crew.loops());
+    let crew = running.stop().map_err(blame)?;
     let open = plan.paced.is_some_and(|paced| paced.how == Pacing::Open);
     let unanswered = open.then(|| crew.count_unanswered(end.0));
     let delays = Delays {
