@@ -148,6 +148,16 @@ fn limits_are_named_before_anything_starts() {
         assert!(said.contains("allows") || said.contains("MiB"), "{said}");
         assert!(begin.elapsed() < Duration::from_secs(20));
     }
+    let program = hpbench(&[]).get_program().to_owned();
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -v 500000; exec \"$0\" schbench -t 3000 -n 0 -r 1",
+        ])
+        .arg(program)
+        .output()
+        .unwrap();
+    assert!(complaint(&output, 3).contains("ulimit -v"));
     let said = complaint(&run(&["schbench", "-W", "9999"]), 3);
     assert!(said.contains("-W") && said.contains("9999"), "{said}");
 }

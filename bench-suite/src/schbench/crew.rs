@@ -28,7 +28,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// Stack of a thread: thousands may be alive.
-const STACK: usize = 128 << 10;
+pub(super) const STACK: usize = 128 << 10;
 
 /// Requests that wait for one worker at most, in the original's pace.
 const PENDING: u64 = 128;

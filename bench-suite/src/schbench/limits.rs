@@ -10,6 +10,8 @@ pub(super) struct Need {
     pub(super) threads: u64,
     /// Bytes that are touched.
     pub(super) memory: u64,
+    /// Bytes that are mapped, touched or not.
+    pub(super) mapped: u64,
 }
 
 /// A limit, as the user would look it up.
@@ -27,6 +29,7 @@ const MAPPINGS: u64 = 3;
 pub(super) struct Have {
     pub(super) threads: Vec<Limit>,
     pub(super) memory: Vec<Limit>,
+    pub(super) mapped: Vec<Limit>,
 }
 
 fn number(path: &str) -> Option<u64> {
@@ -90,8 +93,10 @@ impl Have {
             .into_iter()
             .flatten()
             .collect(),
+            mapped: limit("ulimit -v", resource(libc::RLIMIT_AS))
+                .into_iter()
+                .collect(),
             memory: [
-                limit("ulimit -v", resource(libc::RLIMIT_AS)),
                 limit("memory.max of the cgroup", cgroup("memory.max")),
                 limit("available memory", available()),
             ]
@@ -112,16 +117,18 @@ impl Have {
                 need.threads, limit.name, limit.value
             )));
         }
-        if let Some(limit) = tightest(&self.memory)
-            && limit.value < need.memory
-        {
-            return Err(Trouble::Environment(format!(
-                "schbench: {} MiB for {} threads, but {} is {} MiB (use a smaller -m, -t, -F or -p)",
-                need.memory >> 20,
-                need.threads,
-                limit.name,
-                limit.value >> 20
-            )));
+        for (limits, bytes) in [(&self.memory, need.memory), (&self.mapped, need.mapped)] {
+            if let Some(limit) = tightest(limits)
+                && limit.value < bytes
+            {
+                return Err(Trouble::Environment(format!(
+                    "schbench: {} MiB for {} threads, but {} is {} MiB (use a smaller -m, -t, -F or -p)",
+                    bytes >> 20,
+                    need.threads,
+                    limit.name,
+                    limit.value >> 20
+                )));
+            }
         }
         Ok(())
     }
@@ -132,6 +139,12 @@ impl Have {
             .threads
             .iter()
             .map(|limit| format!("{} {}", limit.name, limit.value))
+            .chain(
+                self.memory
+                    .iter()
+                    .chain(&self.mapped)
+                    .map(|limit| format!("{} {} MiB", limit.name, limit.value >> 20)),
+            )
             .collect();
         Trouble::Environment(format!(
             "schbench: only {started} of {} threads could be started: {error}; limits are {}",
@@ -151,12 +164,18 @@ mod tests {
         let have = Have {
             threads: vec![limit("wide", 9999), limit("narrow", 100)],
             memory: vec![limit("roomy", 4 << 30), limit("tight", 3 << 20)],
+            mapped: vec![limit("mapped", 5 << 20)],
         };
-        let need = |threads, memory| Need { threads, memory };
-        assert!(have.allows(need(100, 3 << 20)).is_ok());
+        let need = |threads, memory| Need {
+            threads,
+            memory,
+            mapped: 2 * memory,
+        };
+        assert!(have.allows(need(100, 2 << 20)).is_ok());
         for (need, words) in [
             (need(101, 0), "narrow allows 100"),
             (need(5, 4 << 20), "tight is 3 MiB"),
+            (need(5, 3 << 20), "6 MiB for 5 threads, but mapped is 5 MiB"),
         ] {
             let trouble = have.allows(need).unwrap_err();
             assert_eq!(trouble.code(), 3);
@@ -166,7 +185,7 @@ mod tests {
         let error = std::io::Error::from_raw_os_error(libc::EAGAIN);
         let text = have.blame(7, need(9, 0), &error).to_string();
         assert!(
-            text.contains("7 of 9") && text.contains("narrow 100"),
+            text.contains("7 of 9") && text.contains("narrow 100") && text.contains("tight 3 MiB"),
             "{text}"
         );
     }
@@ -176,6 +195,7 @@ mod tests {
         let need = Need {
             threads: 2,
             memory: 1 << 20,
+            mapped: 2 << 20,
         };
         assert!(Have::look().allows(need).is_ok());
     }

@@ -49,6 +49,12 @@ use watch::{Event, Outcome};
 /// What a thread takes beside its matrices and pages: its histograms and the touched part of its stack.
 const THREAD_BYTES: u64 = 64 << 10;
 
+/// What a thread maps beside: its stack, that of its signal handlers, guards.
+const THREAD_MAPPED: u64 = crew::STACK as u64 + (96 << 10);
+
+/// What the process maps beside its threads: the program, the libraries, the allocator's arenas.
+const BASE_MAPPED: u64 = 256 << 20;
+
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     if options.json.is_some() {
@@ -96,9 +102,12 @@ fn need(plan: &Plan) -> limits::Need {
         0
     };
     let page = plan.pipe.unwrap_or(0) as u64;
+    let threads = plan.threads() as u64;
+    let memory = workers * (matrices + page) + threads * THREAD_BYTES;
     limits::Need {
-        threads: plan.threads() as u64 + 1,
-        memory: workers * (matrices + page) + plan.threads() as u64 * THREAD_BYTES,
+        threads: threads + 1,
+        memory,
+        mapped: memory + threads * THREAD_MAPPED + BASE_MAPPED,
     }
 }
 
