@@ -138,12 +138,17 @@ pub(crate) struct Options {
 impl Options {
     /// Refuses options of runs, and of what is made of them, for a command that has none.
     pub(crate) fn without_runs(&self, command: &str, threads: bool) -> Result<(), Trouble> {
-        self.refuse(command, threads, true)
+        self.without_runs_but(command, if threads { &["--threads"] } else { &[] })
+    }
+
+    /// The same, but for those that it has.
+    pub(crate) fn without_runs_but(&self, command: &str, has: &[&str]) -> Result<(), Trouble> {
+        self.refuse(command, has, true)
     }
 
     /// Refuses options of measuring for a command that shows what was measured before.
     pub(crate) fn without_measuring(&self, command: &str) -> Result<(), Trouble> {
-        self.refuse(command, false, false)?;
+        self.refuse(command, &[], false)?;
         match self.json {
             Some(_) => Err(Trouble::Usage(format!(
                 "--json: has no meaning for {command}"
@@ -152,9 +157,9 @@ impl Options {
         }
     }
 
-    fn refuse(&self, command: &str, threads: bool, reports: bool) -> Result<(), Trouble> {
+    fn refuse(&self, command: &str, has: &[&str], reports: bool) -> Result<(), Trouble> {
         for (option, given) in [
-            ("--threads", self.threads.is_some() && !threads),
+            ("--threads", self.threads.is_some()),
             ("--variants", self.variants.is_some()),
             ("--time", self.time.is_some()),
             ("--warmup", self.warmup.is_some()),
@@ -172,7 +177,7 @@ impl Options {
             ("--report", self.report.is_some() && reports),
             ("--against", self.against.is_some() && reports),
         ] {
-            if given {
+            if given && !has.contains(&option) {
                 return Err(Trouble::Usage(format!(
                     "{option}: has no meaning for {command}"
                 )));
@@ -250,6 +255,15 @@ pub(crate) enum Command {
     /// Lazily held address spaces: who knows that a CPU still has one, in three workloads
     #[command(subcommand, arg_required_else_help = false)]
     LazyMm(crate::lazymm::Mode),
+    /// schbench: message threads that wake workers, on this kernel's futexes and scheduler; wakeup and request latency
+    #[cfg(target_os = "linux")]
+    Schbench(Box<crate::schbench::Ask>),
+    /// refscale: one acquire and release beside other readers, in user space; the original's parameters and output
+    #[cfg(target_os = "linux")]
+    Ref(Box<crate::refscale::Ask>),
+    /// rcuscale: grace periods of several writers, in user space; the original's parameters and output
+    #[cfg(target_os = "linux")]
+    Rcuscale(Box<crate::rcuscale::Ask>),
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
     /// Records that are there already as one page (-o), pictures (--plot), tables in Markdown (--markdown)
@@ -289,7 +303,9 @@ impl Command {
             Command::Defer => Workload::Defer,
             Command::LazyMm(mode) => mode.workload(&mut ask),
             #[cfg(target_os = "linux")]
-            Command::Ctxsw(_) => return None,
+            Command::Ctxsw(_) | Command::Schbench(_) | Command::Ref(_) | Command::Rcuscale(_) => {
+                return None;
+            }
             Command::Machine(_) | Command::Baselines | Command::Overhead => return None,
             Command::Capabilities
             | Command::Published { .. }

@@ -348,6 +348,15 @@ pub(crate) fn list() -> Result<(), Trouble> {
             "ctxsw",
             "will-it-scale's context_switch1, threads and processes",
         ),
+        (
+            "schbench",
+            "schbench for real: wakeup and request latency on this kernel's futexes",
+        ),
+        ("ref", "refscale in user space: one acquire and release"),
+        (
+            "rcuscale",
+            "rcuscale in user space: grace periods of writers",
+        ),
         ("compare", "two files of records, point by point"),
         ("report", "files of records as one page, pictures, tables"),
         ("published", "numbers of others, with source and errata"),

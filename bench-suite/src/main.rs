@@ -15,6 +15,7 @@
 //! | `calibrate` | what lines, fences and barriers cost here |
 //! | `ctxsw` | will-it-scale's context_switch1 |
 //! | `lazymm` | who still has an address space lazily: trackers and their workloads |
+//! | `schbench`, `refscale`, `rcuscale` | schbench for real; refscale and rcuscale in user space |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod baseline;
@@ -30,8 +31,14 @@ mod model;
 mod parse;
 mod points;
 mod published;
+#[cfg(target_os = "linux")]
+mod rcuscale;
 mod ready;
+#[cfg(target_os = "linux")]
+mod refscale;
 mod report;
+#[cfg(target_os = "linux")]
+mod schbench;
 mod schemes;
 mod trouble;
 mod workloads;
@@ -72,6 +79,12 @@ fn start() -> Result<(), Trouble> {
         Some(Command::Calibrate) => calibrate::command(options),
         #[cfg(target_os = "linux")]
         Some(Command::Ctxsw(ask)) => ctxsw::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Schbench(ask)) => schbench::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Ref(ask)) => refscale::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Rcuscale(ask)) => rcuscale::command(ask, options),
         Some(Command::Compare(ask)) => {
             options.without_runs("compare", false)?;
             report::compare::command(ask)

@@ -1,0 +1,234 @@
+//! Floor 3, bench-suite. Owns `hpbench rcuscale`: how long writers wait for a grace period beside readers and each other, as the
+//! kernel's rcuscale measures it, in user space. May touch the schemes, threads and affinity.
+//!
+//! Written from a description of `kernel/rcu/rcuscale.c` and of the script that reads its output (2025); parameters, course and
+//! output are kept, the code is not. What differs: writers have no real-time priority and readers are not nice; there is no
+//! expedited grace period; no grace-period number is known, so that `batches` is 0.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `subject` | which scale types there are, and the two of `hp` that no workload has |
+//! | `writers` | writers, readers, times |
+//! | `kfree` | the kfree_rcu test |
+//! | `show` | the original's output, the script's, the table, the published figures |
+
+mod kfree;
+mod show;
+mod subject;
+mod writers;
+
+use crate::cli::{List, Options};
+use crate::command::say;
+use crate::engine::{interrupt, pin};
+use crate::schemes::Scheme;
+use crate::trouble::Trouble;
+use std::time::Duration;
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One line for each type
+    Table,
+    /// The original's words, and those of the script that reads them
+    Original,
+}
+
+/// Parameters that the kernel's has and this has not, and why.
+const LOST: &str = "expedited grace periods are the kernel's";
+
+/// What to run.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Ask {
+    /// What to measure, like rcu,rcu-qsbr,hp-sync, or all
+    #[arg(long = "scale-type", alias = "scale_type", value_name = "LIST", default_value = "rcu", value_parser = |text: &str| subject::list(text).map(List))]
+    types: List<&'static str>,
+    /// Callbacks instead of waiting, and one barrier at the end
+    #[arg(long, alias = "gp_async", conflicts_with = "kfree")]
+    gp_async: bool,
+    /// Callbacks of a writer that may wait at a time
+    #[arg(long, alias = "gp_async_max", value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    gp_async_max: u64,
+    /// Refused: nothing here is expedited
+    #[arg(long, alias = "gp_exp")]
+    gp_exp: bool,
+    /// Seconds before the writers begin
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=3600))]
+    holdoff: u64,
+    /// Seconds that a writer goes on at least
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    minruntime: u64,
+    /// Readers beside; -1 is one a CPU
+    #[arg(long, value_name = "N", default_value_t = -1, allow_hyphen_values = true, value_parser = clap::value_parser!(i64).range(-8192..=8192))]
+    nreaders: i64,
+    /// Writers; -1 is one a CPU
+    #[arg(long, value_name = "N", default_value_t = -1, allow_hyphen_values = true, value_parser = clap::value_parser!(i64).range(-8192..=8192))]
+    nwriters: i64,
+    /// Microseconds between two grace periods of a writer
+    #[arg(long, alias = "writer_holdoff", value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    writer_holdoff: u64,
+    /// The kfree_rcu test: allocate and retire, as fast as it goes
+    #[arg(id = "kfree", long = "kfree-rcu-test", alias = "kfree_rcu_test")]
+    kfree: bool,
+    /// Its threads; -1 is one a CPU
+    #[arg(long, alias = "kfree_nthreads", value_name = "N", default_value_t = -1, allow_hyphen_values = true, value_parser = clap::value_parser!(i64).range(-8192..=8192))]
+    kfree_nthreads: i64,
+    /// Its allocations in a loop
+    #[arg(long, alias = "kfree_alloc_num", value_name = "N", default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    kfree_alloc_num: u64,
+    /// Its loops
+    #[arg(long, alias = "kfree_loops", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    kfree_loops: u64,
+    /// Table, or the original's output
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+/// Counts as the original's: itself, or that much less than one more than the CPUs, but at least one.
+fn real(asked: i64, cpus: usize) -> usize {
+    if asked >= 0 {
+        return asked as usize;
+    }
+    usize::try_from(cpus as i64 + 1 + asked).unwrap_or(0).max(1)
+}
+
+/// What is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Setup {
+    readers: usize,
+    writers: usize,
+    /// Callbacks instead of waiting: how many at a time.
+    asynchronous: Option<u64>,
+    least: Duration,
+    between: Duration,
+    cpus: Vec<usize>,
+    kfree: kfree::Setup,
+}
+
+/// The subcommand.
+pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    options.without_runs_but("rcuscale (use --minruntime)", &["--dry-run"])?;
+    let usage = |text: String| Err(Trouble::Usage(text));
+    if options.json.is_some() {
+        return usage("--json: rcuscale has a table and the original's words".to_owned());
+    }
+    if ask.gp_exp {
+        return usage(format!("--gp-exp: {LOST}"));
+    }
+    let cpus = pin::allowed();
+    let setup = Setup {
+        readers: real(ask.nreaders, cpus.len()),
+        writers: real(ask.nwriters, cpus.len()),
+        asynchronous: ask.gp_async.then_some(ask.gp_async_max),
+        least: Duration::from_secs(ask.minruntime),
+        between: Duration::from_micros(ask.writer_holdoff),
+        kfree: kfree::Setup {
+            threads: real(ask.kfree_nthreads, cpus.len()),
+            allocations: ask.kfree_alloc_num,
+            loops: ask.kfree_loops,
+        },
+        cpus,
+    };
+    if setup.writers == 0 && !ask.kfree {
+        return usage("invalid value '0' for '--nwriters <N>': somebody must wait".to_owned());
+    }
+    if setup.kfree.threads == 0 && ask.kfree {
+        return usage(
+            "invalid value '0' for '--kfree-nthreads <N>': somebody must free".to_owned(),
+        );
+    }
+    let mut types = ask.types.0.clone();
+    // Of all those that can; of some, all must.
+    if types.len() == subject::all().count() {
+        types.retain(|name| subject::can(name, ask.gp_async, ask.kfree).is_ok());
+    }
+    for &name in &types {
+        subject::can(name, ask.gp_async, ask.kfree).map_err(Trouble::Usage)?;
+    }
+    if options.dry_run {
+        return say(&format!(
+            "{} types, {} readers, {} writers, at least {} measurements each\n",
+            types.len(),
+            setup.readers,
+            setup.writers,
+            writers::LEAST
+        ));
+    }
+    interrupt::watch();
+    if ask.holdoff > 0 {
+        std::thread::sleep(Duration::from_secs(ask.holdoff));
+    }
+    let mut rows = Vec::new();
+    let mut frees = Vec::new();
+    for &name in &types {
+        let original = ask.format == Format::Original;
+        if ask.kfree {
+            if original {
+                say(&show::kfree_parameters(name, &setup))?;
+            }
+            let outcome = subject::visit(name, Free(&setup))?;
+            if original {
+                say(&show::kfree_original(&setup, &outcome))?;
+            }
+            frees.push((name, outcome));
+        } else {
+            if original {
+                say(&show::parameters(name, ask, &setup))?;
+            }
+            let outcome = subject::visit(name, Wait(&setup))?;
+            if original {
+                say(&show::original(name, &outcome))?;
+            }
+            rows.push((name, outcome));
+        }
+        if interrupt::asked() {
+            break;
+        }
+    }
+    if ask.format == Format::Table {
+        say(&if ask.kfree {
+            show::kfree_table(&frees, &setup)
+        } else {
+            show::table(&rows, &setup)
+        })?;
+    }
+    if interrupt::asked() {
+        return Err(Trouble::Interrupted(
+            "interrupted; what was measured is shown above".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+struct Wait<'a>(&'a Setup);
+
+impl subject::Visit for Wait<'_> {
+    type Out = Result<writers::Outcome, Trouble>;
+
+    fn visit<S: Scheme>(self) -> Self::Out {
+        writers::run::<S>(self.0)
+    }
+}
+
+struct Free<'a>(&'a Setup);
+
+impl subject::Visit for Free<'_> {
+    type Out = Result<kfree::Outcome, Trouble>;
+
+    fn visit<S: Scheme>(self) -> Self::Out {
+        kfree::run::<S>(&self.0.kfree, &self.0.cpus)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_the_originals() {
+        assert_eq!(real(3, 8), 3);
+        assert_eq!(real(0, 8), 0);
+        assert_eq!(real(-1, 8), 8);
+        assert_eq!(real(-3, 8), 6);
+        assert_eq!(real(-100, 8), 1);
+    }
+}

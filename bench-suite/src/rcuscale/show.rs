@@ -1,0 +1,325 @@
+//! Floor 3, bench-suite. Owns what `rcuscale` prints: the original's words, those of the script that reads them, tables, and the
+//! figures that others published. Touches nothing else.
+
+use super::kfree;
+use super::writers::{LEAST, Outcome};
+use super::{Ask, Setup};
+use crate::published::show::columns;
+use crate::report::human;
+use std::fmt::Write;
+
+/// The first line.
+pub(super) fn parameters(name: &str, ask: &Ask, setup: &Setup) -> String {
+    format!(
+        "{name}-scale:--- Start of test: gp_async={} gp_async_max={} gp_exp=0 holdoff={} minruntime={} nreaders={} nwriters={} writer_holdoff={} writer_holdoff_jiffies=0 verbose=1 shutdown=0\n",
+        u8::from(ask.gp_async),
+        ask.gp_async_max,
+        ask.holdoff,
+        ask.minruntime,
+        setup.readers,
+        setup.writers,
+        ask.writer_holdoff
+    )
+}
+
+/// What the kernel prints, then what its script makes of that.
+pub(super) fn original(name: &str, outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for writer in 0..outcome.durations.len() {
+        let _ = writeln!(
+            text,
+            "{name}-scale: rcu_scale_writer {writer} has {LEAST} measurements"
+        );
+    }
+    let _ = writeln!(text, "{name}-scale: Test complete");
+    let mut gps = 0;
+    for (writer, own) in outcome.durations.iter().enumerate() {
+        let _ = writeln!(text, "{name}-scale: writer {writer} gps: {}", own.len());
+        gps += own.len();
+    }
+    let _ = writeln!(
+        text,
+        "{name}-scale: start: {} end: {} duration: {} gps: {gps} batches: 0",
+        outcome.start,
+        outcome.end,
+        outcome.end.saturating_sub(outcome.start)
+    );
+    for (writer, own) in outcome.durations.iter().enumerate() {
+        for (index, ns) in own.iter().enumerate() {
+            let _ = writeln!(
+                text,
+                "{name}-scale: {writer:>4} writer-duration: {index:>5} {ns}"
+            );
+        }
+    }
+    if let Some(script) = Percentiles::of(outcome) {
+        let _ = writeln!(
+            text,
+            "Average grace-period duration: {} microseconds\nMinimum grace-period duration: {}\n50th percentile grace-period duration: {}\n90th percentile grace-period duration: {}\n99th percentile grace-period duration: {}\nMaximum grace-period duration: {}\nGrace periods: {gps} Batches: 0 Ratio: -",
+            script.average, script.min, script.p50, script.p90, script.p99, script.max
+        );
+    }
+    text
+}
+
+/// In microseconds.
+#[derive(Debug, PartialEq)]
+struct Percentiles {
+    average: f64,
+    min: f64,
+    p50: f64,
+    p90: f64,
+    p99: f64,
+    max: f64,
+    count: usize,
+}
+
+impl Percentiles {
+    /// As the script picks them: the element whose number is that share of the count, rounded down, from 1 on.
+    fn of(outcome: &Outcome) -> Option<Self> {
+        let mut all: Vec<u64> = outcome.durations.concat();
+        all.sort_unstable();
+        let us = |ns: u64| ns as f64 / 1000.0;
+        let pick = |percent: usize| us(all[(all.len() * percent / 100).max(1) - 1]);
+        let (min, max) = (*all.first()?, *all.last()?);
+        Some(Percentiles {
+            average: all.iter().map(|&ns| us(ns)).sum::<f64>() / all.len() as f64,
+            min: us(min),
+            p50: pick(50),
+            p90: pick(90),
+            p99: pick(99),
+            max: us(max),
+            count: all.len(),
+        })
+    }
+
+    fn cells(&self) -> [f64; 6] {
+        [
+            self.average,
+            self.min,
+            self.p50,
+            self.p90,
+            self.p99,
+            self.max,
+        ]
+    }
+}
+
+const HEADS: [&str; 6] = ["average", "min", "p50", "p90", "p99", "max"];
+
+/// Boqun Feng, April 2025, of the kernel's hazard pointers: microseconds, on a virtual machine of 96 CPUs.
+const THEIRS: [(&str, [f64; 6]); 5] = [
+    (
+        "RCU",
+        [7470.02, 3981.6, 6002.73, 7008.93, 10015.0, 142_228.0],
+    ),
+    ("shazptr", [0.846, 0.199, 0.585, 1.656, 3.872, 3049.0]),
+    (
+        "shazptr, no self-scan",
+        [467.9, 92.9, 440.7, 460.6, 650.0, 5775.0],
+    ),
+    (
+        "shazptr, wildcard readers",
+        [599.6, 1.43, 582.6, 781.7, 1160.0, 6727.5],
+    ),
+    (
+        "the same, no self-scan",
+        [460.5, 303.5, 424.3, 482.6, 600.2, 4126.9],
+    ),
+];
+
+fn heading(first: &str, more: &[&str]) -> Vec<String> {
+    std::iter::once(first)
+        .chain(HEADS)
+        .chain(more.iter().copied())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Ours, and theirs below.
+pub(super) fn table(rows: &[(&str, Outcome)], setup: &Setup) -> String {
+    let what = match setup.asynchronous {
+        None => "one grace period".to_owned(),
+        Some(most) => format!("queueing one callback, at most {most} a writer"),
+    };
+    let mut text = format!(
+        "rcuscale, in user space: µs for {what}; {}, {}; less is better\n",
+        human::plural(setup.readers, "reader"),
+        human::plural(setup.writers, "writer")
+    );
+    let mut lines = vec![heading("type", &["count", "reads/s"])];
+    for (name, outcome) in rows {
+        let Some(own) = Percentiles::of(outcome) else {
+            lines.push(vec![(*name).to_owned(), "none".to_owned()]);
+            continue;
+        };
+        let mut line = vec![(*name).to_owned()];
+        line.extend(own.cells().map(human::digits));
+        line.push(own.count.to_string());
+        line.push(if outcome.reads > 0.0 {
+            human::count(outcome.reads)
+        } else {
+            "-".to_owned()
+        });
+        lines.push(line);
+    }
+    text.push_str(&columns(&lines));
+    for (name, outcome) in rows {
+        if let Some(barrier) = outcome.barrier {
+            let _ = writeln!(text, "  {name}: barrier at the end {barrier:.1?}");
+        }
+    }
+    if setup.readers + setup.writers > setup.cpus.len() {
+        let _ = writeln!(
+            text,
+            "  {} threads on {} CPUs: times include those of the others' turns",
+            setup.readers + setup.writers,
+            setup.cpus.len()
+        );
+    }
+    if setup.asynchronous.is_none() {
+        text.push_str(
+            "theirs, published (Boqun Feng, April 2025; rcuscale in the kernel, a virtual machine of 96 CPUs), µs\n",
+        );
+        let mut lines = vec![heading("type", &[])];
+        for (name, values) in THEIRS {
+            let mut line = vec![name.to_owned()];
+            line.extend(values.map(|value| format!("{value}")));
+            lines.push(line);
+        }
+        text.push_str(&columns(&lines));
+    }
+    text
+}
+
+/// The first lines of the kfree_rcu test.
+pub(super) fn kfree_parameters(name: &str, setup: &Setup) -> String {
+    format!(
+        "{name}-scale:--- kfree_rcu_test: kfree_mult=1 kfree_by_call_rcu=0 kfree_nthreads={} kfree_alloc_num={} kfree_loops={} kfree_rcu_test_double=0 kfree_rcu_test_single=0\nkfree object size={}, kfree_by_call_rcu=0\n",
+        setup.kfree.threads,
+        setup.kfree.allocations,
+        setup.kfree.loops,
+        size_of::<crate::schemes::Object>()
+    )
+}
+
+/// Its last one.
+pub(super) fn kfree_original(setup: &Setup, outcome: &kfree::Outcome) -> String {
+    format!(
+        "Total time taken by all kfree'ers: {} ns, loops: {}, batches: 0, memory footprint: {}MB\n",
+        outcome.total.as_nanos(),
+        setup.kfree.loops,
+        outcome.memory >> 20
+    )
+}
+
+/// The kfree_rcu test in one table.
+pub(super) fn kfree_table(rows: &[(&str, kfree::Outcome)], setup: &Setup) -> String {
+    let kfree = &setup.kfree;
+    let objects = kfree.threads as u64 * kfree.allocations * kfree.loops;
+    let text = format!(
+        "rcuscale's kfree_rcu test, in user space: {}, {} loops of {} objects; until the last is retired (flush: until all are freed); less is better\n",
+        human::plural(kfree.threads, "thread"),
+        kfree.loops,
+        kfree.allocations
+    );
+    let mut lines = vec![
+        ["type", "total", "ns/object", "growth", "waiting", "flush"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for (name, outcome) in rows {
+        let total = outcome.total.as_nanos() as f64;
+        lines.push(vec![
+            (*name).to_owned(),
+            human::nanoseconds(total),
+            human::digits(total * kfree.threads as f64 / objects as f64),
+            format!("{} MB", outcome.memory >> 20),
+            outcome.waiting.to_string(),
+            outcome.flush.map_or("not in 10 s".to_owned(), |time| {
+                human::nanoseconds(time.as_nanos() as f64)
+            }),
+        ]);
+    }
+    text + &columns(&lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn setup() -> Setup {
+        Setup {
+            readers: 1,
+            writers: 2,
+            asynchronous: None,
+            least: Duration::ZERO,
+            between: Duration::ZERO,
+            cpus: vec![0, 1],
+            kfree: kfree::Setup {
+                threads: 2,
+                allocations: 8000,
+                loops: 10,
+            },
+        }
+    }
+
+    fn outcome() -> Outcome {
+        Outcome {
+            durations: vec![vec![1000, 3000, 2000], vec![4000, 10_500]],
+            start: 5,
+            end: 1_000_000_005,
+            reads: 2_000_000.0,
+            barrier: None,
+        }
+    }
+
+    #[test]
+    fn percentiles_are_the_scripts() {
+        let of = |durations: Vec<u64>| {
+            Percentiles::of(&Outcome {
+                durations: vec![durations],
+                ..Outcome::default()
+            })
+        };
+        assert_eq!(of(vec![]), None);
+        let one = of(vec![7000]).unwrap();
+        assert_eq!(one.cells(), [7.0; 6]);
+        // Of a hundred, the 50th, 90th and 99th.
+        let hundred = of((1..=100).rev().map(|n| n * 1000).collect()).unwrap();
+        assert_eq!(hundred.cells(), [50.5, 1.0, 50.0, 90.0, 99.0, 100.0]);
+    }
+
+    #[test]
+    fn the_originals_words() {
+        insta::assert_snapshot!("original", original("rcu", &outcome()));
+        let free = kfree::Outcome {
+            total: Duration::from_micros(1234),
+            memory: 5 << 20,
+            waiting: 17,
+            flush: None,
+        };
+        insta::assert_snapshot!(
+            "kfree",
+            kfree_parameters("rcu", &setup()) + &kfree_original(&setup(), &free)
+        );
+        insta::assert_snapshot!("kfree_table", kfree_table(&[("rcu", free)], &setup()));
+    }
+
+    #[test]
+    fn tables() {
+        let rows = [("rcu", outcome()), ("hp-sync", Outcome::default())];
+        insta::assert_snapshot!("table", table(&rows, &setup()));
+        let callbacks = Setup {
+            asynchronous: Some(1000),
+            readers: 0,
+            ..setup()
+        };
+        let with = Outcome {
+            barrier: Some(Duration::from_millis(3)),
+            ..outcome()
+        };
+        insta::assert_snapshot!("callbacks", table(&[("rcu", with)], &callbacks));
+    }
+}

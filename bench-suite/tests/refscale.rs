@@ -1,0 +1,221 @@
+//! Floor 3, bench-suite. `hpbench ref` and `hpbench rcuscale` from outside: the originals' words, tables, refusals.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{complaint, run, text};
+
+#[test]
+fn ref_prints_the_originals_experiments() {
+    let output = run(&[
+        "ref",
+        "--scale-type",
+        "refcnt",
+        "--nreaders",
+        "2",
+        "--nruns",
+        "3",
+        "--loops",
+        "200",
+        "--format",
+        "original",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(
+        lines[0].starts_with("refcnt-ref-scale: --- Start of test:"),
+        "{said}"
+    );
+    assert!(
+        lines[0].ends_with("nreaders=2 nruns=3 readdelay=0"),
+        "{said}"
+    );
+    assert_eq!(lines.len(), 1 + 3 * 2 + 2 + 3, "{said}");
+    let mut averages = Vec::new();
+    for run in 0..3 {
+        let heading = lines[1 + 2 * run];
+        assert_eq!(
+            heading,
+            format!(
+                "Experiment #{} (Format: <THREAD-NUM>:<Total loop time in ns>)",
+                run + 1
+            )
+        );
+        let sum: u64 = lines[2 + 2 * run]
+            .split_terminator('\t')
+            .enumerate()
+            .map(|(reader, cell)| {
+                let (number, ns) = cell.split_once(": ").unwrap();
+                assert_eq!(number, reader.to_string());
+                ns.parse::<u64>().unwrap()
+            })
+            .sum();
+        averages.push(1000 * sum / (2 * 200));
+    }
+    assert!(
+        lines[7].ends_with("END OF TEST. Calculating average duration per loop (nanoseconds)...")
+    );
+    assert_eq!(lines[8], "Runs\tTime(ns)");
+    for (run, average) in averages.iter().enumerate() {
+        let expected = format!("{}\t{}.{:03}", run + 1, average / 1000, average % 1000);
+        assert_eq!(lines[9 + run], expected);
+    }
+}
+
+#[test]
+fn ref_measures_all_types() {
+    let output = run(&[
+        "ref",
+        "--scale-type",
+        "all",
+        "--nreaders",
+        "1,2",
+        "--nruns",
+        "2",
+        "--loops",
+        "100",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    for name in [
+        "rcu",
+        "hp",
+        "refcnt",
+        "typesafe_seqlock",
+        "percpu-ref",
+        "split-count",
+        "seize",
+    ] {
+        let rows = said
+            .lines()
+            .filter(|line| line.split_whitespace().next() == Some(name))
+            .count();
+        assert_eq!(rows, 2, "{name}: {said}");
+    }
+    let listed = text(&run(&["ref", "--list-types"]).stdout);
+    assert!(
+        listed.contains("not in user space:") && listed.contains("jiffies"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn rcuscale_prints_what_its_script_reads() {
+    let output = run(&[
+        "rcuscale",
+        "--nreaders",
+        "0",
+        "--nwriters",
+        "2",
+        "--format",
+        "original",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    // The script's words by position: the fifth of a duration, the ninth of the sum.
+    let words = |line: &str| {
+        line.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let durations: Vec<u64> = said
+        .lines()
+        .filter(|line| line.contains("writer-duration"))
+        .map(|line| words(line)[4].parse().unwrap())
+        .collect();
+    assert!(durations.len() >= 200, "{said}");
+    let sum = said
+        .lines()
+        .find(|line| line.contains(" gps: ") && line.contains("batches:"));
+    assert_eq!(words(sum.unwrap())[8], durations.len().to_string());
+    let min = *durations.iter().min().unwrap() as f64 / 1000.0;
+    assert!(
+        said.contains(&format!("Minimum grace-period duration: {min}\n")),
+        "{said}"
+    );
+}
+
+#[test]
+fn rcuscale_has_tables() {
+    let output = run(&[
+        "rcuscale",
+        "--scale-type",
+        "all",
+        "--nreaders",
+        "1",
+        "--nwriters",
+        "1",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    for word in [
+        "rcu-qsbr",
+        "hp-sync",
+        "hp-drain",
+        "heavy-barrier",
+        "theirs, published",
+    ] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let output = run(&[
+        "rcuscale",
+        "--scale-type",
+        "all",
+        "--kfree-rcu-test",
+        "--kfree-alloc-num",
+        "100",
+        "--kfree-loops",
+        "4",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("4 loops of 100 objects"));
+    let output = run(&["rcuscale", "--gp-async", "--gp-async-max", "50"]);
+    assert!(
+        text(&output.stdout).contains("barrier at the end"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn bad_options_are_one_line() {
+    for (arguments, words) in [
+        (&["ref", "--scale-type", "srcu"][..], "sleepable"),
+        (&["ref", "--scale-type", "jiffies"], "kernel"),
+        (&["ref", "--scale-type", "nothing"], "nothing"),
+        (&["ref", "--nreaders", "0"], "--nreaders"),
+        (&["ref", "--loops", "0"], "--loops"),
+        (&["ref", "--threads", "2"], "--threads"),
+        (&["ref", "--json", "x"], "--json"),
+        (&["rcuscale", "--scale-type", "mutex"], "grace period"),
+        (&["rcuscale", "--scale-type", "tasks"], "switches"),
+        (&["rcuscale", "--nwriters", "0"], "--nwriters"),
+        (&["rcuscale", "--gp-exp"], "--gp-exp"),
+        (
+            &["rcuscale", "--gp-async", "--kfree-rcu-test"],
+            "--gp-async",
+        ),
+        (
+            &["rcuscale", "--gp-async", "--scale-type", "hp-sync"],
+            "hp-sync",
+        ),
+        (
+            &["rcuscale", "--kfree-rcu-test", "--kfree-nthreads", "0"],
+            "--kfree-nthreads",
+        ),
+        (
+            &[
+                "rcuscale",
+                "--kfree-rcu-test",
+                "--scale-type",
+                "heavy-barrier",
+            ],
+            "heavy-barrier",
+        ),
+    ] {
+        let said = complaint(&run(arguments), 2);
+        assert!(said.contains(words), "{said}");
+    }
+}

@@ -1,0 +1,229 @@
+//! Floor 3, bench-suite. `hpbench schbench` from outside: words, JSON, refusals, Ctrl-C, the table over hash sizes.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{complaint, hpbench, run, text};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A run of a second with little to do.
+const SHORT: [&str; 9] = ["schbench", "-r", "1", "-t", "2", "-n", "1", "-F", "16"];
+
+fn short<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SHORT[..], more].concat()
+}
+
+/// Numbers become N, runs of spaces one.
+fn redacted(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        let c = if c.is_ascii_digit() { 'N' } else { c };
+        if !(c == 'N' && out.ends_with('N') || c == ' ' && out.ends_with(' ')) {
+            out.push(c);
+        }
+    }
+    out.replace("N.N", "N").replace("-N", "N")
+}
+
+#[test]
+fn the_originals_words() {
+    let output = run(&short(&["--format", "original", "-M", "0"]));
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(output.stdout.is_empty());
+    insta::assert_snapshot!(redacted(&said), @r"
+    Wakeup Latencies percentiles (usec) runtime N (s) (N total samples)
+    	 Nth: N (N samples)
+    	 Nth: N (N samples)
+    	* Nth: N (N samples)
+    	 Nth: N (N samples)
+    	 min=N, max=N
+    Request Latencies percentiles (usec) runtime N (s) (N total samples)
+    	 Nth: N (N samples)
+    	 Nth: N (N samples)
+    	* Nth: N (N samples)
+    	 Nth: N (N samples)
+    	 min=N, max=N
+    RPS percentiles (requests) runtime N (s) (N total samples)
+    	 Nth: N (N samples)
+    	* Nth: N (N samples)
+    	 Nth: N (N samples)
+    	 min=N, max=N
+    average rps: N
+    sched delay: message N (usec) worker N (usec)
+    Futex HBs: N immutable: N
+    # over measured time: N requests/s (N in N s)
+    ");
+}
+
+#[test]
+fn json_has_the_standard_output_to_itself() {
+    let output = run(&short(&["-j", "-", "-J", "mine", "-L", "-s", "0"]));
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["normal"]["jobname"], "mine");
+    assert!(
+        json["normal"]["cmdline"]
+            .as_str()
+            .unwrap()
+            .ends_with("-s 0")
+    );
+    assert_eq!(json["int"]["runtime"], 1);
+    let number = |group: &str, name: &str| json[group][name].as_f64().unwrap();
+    let int = |name: &str| number("int", name);
+    assert!(int("request_latency_pct50.0") <= int("request_latency_pct99.9"));
+    assert!(int("rps_max") > 0.0);
+    // The run is a second long.
+    let average = number("hpbench", "average_rps");
+    assert!((average - number("hpbench", "loops")).abs() < 1e-6);
+    assert!(number("hpbench", "measured_requests") <= average);
+    assert!((0.9..30.0).contains(&number("hpbench", "measured_s")));
+}
+
+#[test]
+fn an_open_loop_and_a_pipe() {
+    // More than can be answered: each sleeps for 50 ms.
+    let output = run(&short(&["-R", "200", "--pacing", "open", "-s", "50000"]));
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(said.contains("request, from when it was due"), "{said}");
+    assert!(said.contains("no answer at the end"), "{said}");
+    let output = run(&[
+        "schbench", "-r", "1", "-p", "4096", "-t", "2", "--format", "original",
+    ]);
+    let said = text(&output.stderr);
+    assert!(said.contains("avg worker transfer:"), "{said}");
+    assert!(!said.contains("Request Latencies"), "{said}");
+}
+
+#[test]
+fn more_message_threads_than_cpus() {
+    let output = run(&[
+        "schbench", "-r", "1", "-m", "300", "-M", "auto", "-t", "1", "-n", "0", "-s", "20000",
+    ]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    // Nobody tests this on more CPUs than that.
+    assert!(said.contains("wrapped round"), "{said}");
+}
+
+#[test]
+fn bad_options_are_one_line() {
+    for (arguments, words) in [
+        (&["-r", "0"][..], "-r"),
+        (&["-m", "0"], "-m"),
+        (&["-t", "x"], "-t"),
+        (&["-M", "1-0"], "backwards"),
+        (&["-W", ""], "--worker-cpus"),
+        (&["-H", "3"], "power of two"),
+        (&["-I"], "-H"),
+        (&["-H", "auto", "-I"], "-I"),
+        (&["-A", "101"], "--auto-rps"),
+        (&["-R", "1", "-m", "2"], "-R"),
+        (&["-p", "1", "-A", "5"], "-p"),
+        (&["--pacing", "open"], "--pacing"),
+        (&["--split", "101"], "--split"),
+        (&["--threads", "2"], "--threads"),
+        (&["--json", "x"], "-j"),
+        (&["--format", "original", "--runs", "2"], "--format"),
+        (&["--auto-rule", "x"], "--auto-rule"),
+        (&["-w", "30"], "-w"),
+    ] {
+        let said = complaint(&run(&[&["schbench"], arguments].concat()), 2);
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn limits_are_named_before_anything_starts() {
+    for arguments in [
+        &["-m", "65536", "-t", "65536"][..],
+        &["-t", "65536", "-F", "4194304"],
+    ] {
+        let begin = Instant::now();
+        let said = complaint(&run(&[&["schbench"], arguments].concat()), 3);
+        assert!(said.contains("allows") || said.contains("MiB"), "{said}");
+        assert!(begin.elapsed() < Duration::from_secs(20));
+    }
+    let program = hpbench(&[]).get_program().to_owned();
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -v 500000; exec \"$0\" schbench -t 3000 -n 0 -r 1",
+        ])
+        .arg(program)
+        .output()
+        .unwrap();
+    assert!(complaint(&output, 3).contains("ulimit -v"));
+    let said = complaint(&run(&["schbench", "-W", "9999"]), 3);
+    assert!(said.contains("-W") && said.contains("9999"), "{said}");
+}
+
+/// Whatever this kernel has of it: an answer in words, never silence.
+#[test]
+fn the_futex_hash_is_set_or_refused() {
+    let output = run(&short(&["-H", "64"]));
+    let has = output.status.success();
+    if has {
+        assert!(text(&output.stdout).contains("private, 64 buckets"));
+    } else {
+        assert!(complaint(&output, 3).contains("-H 64"));
+    }
+    let output = run(&short(&["-H", "64", "-I", "--format", "original"]));
+    let said = text(&output.stderr);
+    match output.status.code() {
+        Some(0) => assert!(said.contains("Futex HBs: 64 immutable: 1"), "{said}"),
+        Some(2) => assert!(has && complaint(&output, 2).contains("-I: this kernel has lost")),
+        _ => assert!(!has && complaint(&output, 3).contains("-H 64")),
+    }
+    if has {
+        let output = run(&short(&["-H", "0,64", "-L", "-s", "0", "-j", "-"]));
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert!(
+            said.contains("private 64") && said.contains("theirs, published"),
+            "{said}"
+        );
+        let slots: Vec<_> = common::records(&text(&output.stdout))
+            .iter()
+            .map(|json| json["hpbench"]["hash_slots"].as_u64())
+            .collect();
+        assert_eq!(slots, [Some(0), Some(64)]);
+    }
+}
+
+#[test]
+fn control_c_shows_what_there_is() {
+    let binary = hpbench(&[]).get_program().to_owned();
+    let child = Command::new(binary)
+        .args(["schbench", "-r", "600", "-t", "2", "-i", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    // SAFETY: a child that nobody has waited for.
+    unsafe {
+        libc::kill(child.id() as i32, libc::SIGINT);
+    }
+    let begin = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(30));
+    assert_eq!(output.status.code(), Some(130));
+    let said = text(&output.stdout);
+    assert!(said.contains("interrupted: over measured time"), "{said}");
+    assert!(text(&output.stderr).contains("hpbench: interrupted after"));
+}
+
+#[test]
+fn a_plan_starts_nothing() {
+    let output = run(&["schbench", "--dry-run", "-m", "2", "-t", "3", "-n", "0"]);
+    assert!(
+        text(&output.stdout).contains("9 threads"),
+        "{}",
+        text(&output.stdout)
+    );
+}
