@@ -472,6 +472,30 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// clap keeps values by name: an option of a subcommand that is called like a global one would set both.
+    #[test]
+    fn subcommands_do_not_reuse_names_of_global_options() {
+        let program = Cli::command();
+        let global: Vec<_> = program
+            .get_arguments()
+            .filter(|argument| argument.is_global_set())
+            .map(|argument| argument.get_id().as_str())
+            .collect();
+        assert!(global.contains(&"report"), "{global:?}");
+        let mut rooms: Vec<_> = program.get_subcommands().collect();
+        while let Some(room) = rooms.pop() {
+            rooms.extend(room.get_subcommands());
+            for argument in room.get_arguments() {
+                let id = argument.get_id().as_str();
+                // The same options, read in both places.
+                if room.get_name() == "compare" && ["force", "fail_if"].contains(&id) {
+                    continue;
+                }
+                assert!(!global.contains(&id), "{}: {id}", room.get_name());
+            }
+        }
+    }
+
     #[test]
     fn complaints_name_option_and_value() {
         for (arguments, option, value) in [

@@ -86,7 +86,7 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     }
     let have = limits::Have::look();
     have.allows(need)?;
-    let file = match &ask.report {
+    let file = match &ask.results {
         Some(path) => Some(Target::open("-j", path)?),
         None => None,
     };
@@ -114,7 +114,7 @@ fn need(plan: &Plan) -> limits::Need {
 /// One run in this process.
 fn one(ask: &Ask, plan: Plan, have: &limits::Have, file: Option<Target>) -> Result<(), Trouble> {
     let original = ask.format == Format::Original;
-    let to_stdout = ask.report.as_deref() == Some(Path::new("-"));
+    let to_stdout = ask.results.as_deref() == Some(Path::new("-"));
     if original {
         for note in &plan.notes {
             complain(&format!("# {note}\n"))?;

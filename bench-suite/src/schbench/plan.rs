@@ -129,7 +129,7 @@ pub(crate) struct Ask {
     pub(super) immutable: bool,
     /// The original's JSON into FILE, or to the standard output
     #[arg(short = 'j', value_name = "FILE|-")]
-    pub(super) report: Option<PathBuf>,
+    pub(super) results: Option<PathBuf>,
     /// A name in the JSON
     #[arg(short = 'J', long = "jobname", value_name = "NAME")]
     pub(super) jobname: Option<String>,

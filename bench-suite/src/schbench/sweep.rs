@@ -28,7 +28,7 @@ pub(super) fn command(
                 .to_owned(),
         ));
     }
-    let mut file = match &ask.report {
+    let mut file = match &ask.results {
         Some(path) => Some(Target::open("-j", path)?),
         None => None,
     };
@@ -56,7 +56,7 @@ pub(super) fn command(
         }
     }
     let text = render(plan, &rows);
-    if ask.report.as_deref() == Some(std::path::Path::new("-")) {
+    if ask.results.as_deref() == Some(std::path::Path::new("-")) {
         complain(&text)?;
     } else {
         say(&text)?;
