@@ -124,7 +124,7 @@ mod imp {
 mod imp {
     use super::*;
     use std::io;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Condvar, Mutex};
     use std::time::{Duration, Instant};
 
@@ -181,7 +181,10 @@ mod imp {
         };
         // SAFETY: writes one time.
         unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-        Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+        Duration::new(
+            time.tv_sec.unsigned_abs(),
+            u32::try_from(time.tv_nsec).unwrap_or(0),
+        )
     }
 
     /// Works for so much CPU time, and not for ever.
@@ -192,6 +195,8 @@ mod imp {
             std::hint::spin_loop();
         }
     }
+
+    // Relaxed (all): flags and a count; gates and joins carry what there is.
 
     /// A gate that threads sleep at.
     #[derive(Default)]
@@ -233,7 +238,7 @@ mod imp {
     impl<L: RwSem> Stage<L> {
         fn take_place(&self, priority: i32, gate: &Gate) -> Result<(), String> {
             let outcome = become_real_time(self.cpu, priority);
-            self.ready.fetch_add(1, SeqCst);
+            self.ready.fetch_add(1, Ordering::Relaxed);
             gate.pass();
             outcome
         }
@@ -241,10 +246,10 @@ mod imp {
         /// Low, inside: starts the others and does its work.
         fn inside(&self, next: &Gate) {
             next.open();
-            if !self.wants.load(SeqCst) {
+            if !self.wants.load(Ordering::Relaxed) {
                 // With two readers the other one has to enter first.
                 let start = Instant::now();
-                while !self.wants.load(SeqCst) && start.elapsed() < LONGEST {
+                while !self.wants.load(Ordering::Relaxed) && start.elapsed() < LONGEST {
                     std::thread::sleep(Duration::from_micros(100));
                 }
             }
@@ -269,19 +274,19 @@ mod imp {
         fn mid(&self) -> Result<(), String> {
             self.take_place(MID, &self.mid)?;
             work(self.work.burn);
-            self.mid_done.store(true, SeqCst);
+            self.mid_done.store(true, Ordering::Relaxed);
             Ok(())
         }
 
         fn high(&self) -> Result<Found, String> {
             let outcome = self.take_place(HIGH, &self.high);
             self.mid.open();
-            self.wants.store(true, SeqCst);
+            self.wants.store(true, Ordering::Relaxed);
             outcome?;
             let start = Instant::now();
             let found = |start: Instant| Found {
                 waited: start.elapsed(),
-                inverted: self.mid_done.load(SeqCst),
+                inverted: self.mid_done.load(Ordering::Relaxed),
             };
             if self.case == Case::ReaderBehindWriter {
                 let _guard = self.lock.read();
@@ -315,7 +320,7 @@ mod imp {
             let low = scope.spawn(|| stage.low(&stage.low, next));
             let second = two.then(|| scope.spawn(|| stage.low(&stage.second, &stage.high)));
             // A thread that is refused has counted itself as well: nobody is missed.
-            while stage.ready.load(SeqCst) < 3 + usize::from(two) {
+            while stage.ready.load(Ordering::Relaxed) < 3 + usize::from(two) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             stage.low.open();

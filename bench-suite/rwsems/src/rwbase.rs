@@ -187,12 +187,10 @@ impl<F: Futex> RwBase<F> {
         let mut now = self.readers.load(Ordering::Relaxed);
         while now & BIAS == 0 {
             let new = if now == INSIDE { BIAS } else { now + BIAS };
-            match self.readers.compare_exchange(
-                now,
-                new,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
+            match self
+                .readers
+                .compare_exchange(now, new, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return,
                 Err(seen) => now = seen,
             }

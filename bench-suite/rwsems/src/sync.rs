@@ -8,7 +8,10 @@ use core::ops::Deref;
 #[cfg(loom)]
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(loom))]
-#[allow(unused_imports, reason = "the condition variable is for where there are no futexes")]
+#[allow(
+    unused_imports,
+    reason = "the condition variable is for where there are no futexes"
+)]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// The guard, also after a holder has panicked: nothing here is poisoned.

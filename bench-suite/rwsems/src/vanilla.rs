@@ -349,7 +349,11 @@ impl<F: Futex> Vanilla<F> {
                 break;
             }
             let impatient = queue.front().is_some_and(|first| first.impatient());
-            let promise = if impatient && old & HANDOFF == 0 { HANDOFF } else { 0 };
+            let promise = if impatient && old & HANDOFF == 0 {
+                HANDOFF
+            } else {
+                0
+            };
             let change = promise.wrapping_sub(READER);
             // Relaxed: takes nothing and gives nothing.
             let now = self

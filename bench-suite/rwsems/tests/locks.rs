@@ -246,7 +246,8 @@ fn a_writer_may_read_in_the_pi_locks() {
         let writer = lock.write();
         let (one, two) = (lock.read(), lock.read());
         drop(one);
-        let beside = || std::thread::scope(|s| s.spawn(|| lock.try_read().is_some()).join().unwrap());
+        let beside =
+            || std::thread::scope(|s| s.spawn(|| lock.try_read().is_some()).join().unwrap());
         assert!(!beside());
         drop(two);
         assert!(!beside(), "the writer is still inside");
@@ -379,7 +380,11 @@ impl Visit for Whole {
                 });
             }
         });
-        assert_eq!(region.read(|vma| vma.generation()), writers * rounds, "{name}");
+        assert_eq!(
+            region.read(|vma| vma.generation()),
+            writers * rounds,
+            "{name}"
+        );
         region.flush();
     }
 }

@@ -1,5 +1,9 @@
 //! What the tests of locks share.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file uses its part of this"
+)]
 
 use rwsems::futex::{Futex, Os, Refused, Word};
 use rwsems::{RwSem, VisitLock};
@@ -132,7 +136,13 @@ pub fn storm<L: RwSem>(lock: &L, readers: usize, writers: usize, rounds: usize) 
     });
     assert_eq!(done.load(SeqCst), readers + writers, "{name}");
     // Free again.
-    drop(lock.try_write().unwrap_or_else(|| panic!("{name}: not free")));
-    drop(lock.try_read().unwrap_or_else(|| panic!("{name}: not free")));
+    drop(
+        lock.try_write()
+            .unwrap_or_else(|| panic!("{name}: not free")),
+    );
+    drop(
+        lock.try_read()
+            .unwrap_or_else(|| panic!("{name}: not free")),
+    );
     most.load(SeqCst)
 }
