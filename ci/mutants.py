@@ -1046,7 +1046,7 @@ change("rwsems rwbase: a vain attempt keeps the bias", F,
 change("rwsems rwbase: counted before the mutex", F,
        [("        self.take_writer();\n        // Relaxed: the mutex has brought what the writers did.\n        self.readers.fetch_add(1, Ordering::Relaxed);\n",
          "        self.readers.fetch_add(1, Ordering::Relaxed);\n        self.take_writer();\n")],
-       "rwsems:rwbase::a_reader", "beside a writer inside, whose own steps it disturbs")
+       "rwsems:rwbase::one_reader", "the next writer waits for it, and it for the next writer")
 
 F = "bench-suite/rwsems/src/vanilla.rs"
 V = "rwsems:vanilla::a_reader rwsems:vanilla::two rwsems:vanilla::attempts"

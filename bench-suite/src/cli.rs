@@ -165,6 +165,15 @@ pub(crate) enum Command {
     /// will-it-scale's context_switch1: pairs of threads or processes that hand a byte back and forth
     #[cfg(target_os = "linux")]
     Ctxsw(crate::ctxsw::Ask),
+    /// whack_mmap_sem: threads that touch random bytes of one large buffer, page faults on the running kernel
+    #[cfg(target_os = "linux")]
+    Whack(crate::whack::Ask),
+    /// Reader-writer semaphores of user space around a page fault: the kernel's designs, and none
+    #[cfg(target_os = "linux")]
+    Rwsem(crate::rwsem::Ask),
+    /// A priority inversion on purpose: how long an urgent thread waits for each lock (needs real-time priorities)
+    #[cfg(target_os = "linux")]
+    Inversion(crate::rwsem::inversion::Ask),
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
     /// Predicts contention with a queueing model, beside the published numbers: never a measurement
@@ -201,7 +210,12 @@ impl Command {
             }
             Command::Defer => Workload::Defer,
             #[cfg(target_os = "linux")]
-            Command::Ctxsw(_) => return None,
+            Command::Rwsem(asked) => {
+                asked.points(&mut ask);
+                Workload::Rwsem
+            }
+            #[cfg(target_os = "linux")]
+            Command::Ctxsw(_) | Command::Whack(_) | Command::Inversion(_) => return None,
             Command::Capabilities
             | Command::Published { .. }
             | Command::Calibrate
@@ -305,6 +319,12 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
             return usage(
                 "invalid value '1' for '--threads <LIST>': stall needs 2, a parked reader and a writer",
             );
+        }
+        #[cfg(target_os = "linux")]
+        Some(Command::Rwsem(ask)) => {
+            if let Err(why) = ask.check() {
+                return usage(why);
+            }
         }
         Some(Command::Capabilities) if options.csv.is_some() => {
             return usage("--csv: capabilities has no table, use --json");

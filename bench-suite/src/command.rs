@@ -9,7 +9,7 @@ use crate::report::record::{Record, Status};
 use crate::report::resume::Resume;
 use crate::report::sink::{Format, Sink, Target};
 use crate::report::{svg, table};
-use crate::schemes::{self, Support};
+use crate::schemes::{self, About, Support};
 use crate::trouble::Trouble;
 use crate::workloads::{self, Ask, Workload, capabilities::Machine};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -286,6 +286,11 @@ pub(crate) fn list() -> Result<(), Trouble> {
             "ctxsw",
             "will-it-scale's context_switch1, threads and processes",
         ),
+        (
+            "whack",
+            "whack_mmap_sem: page faults of many threads in one buffer",
+        ),
+        ("inversion", "how long an urgent thread waits for each lock"),
         ("compare", "two files of records, point by point"),
         ("published", "numbers of others, with source and errata"),
         ("calibrate", "what lines, fences and barriers cost here"),
@@ -300,18 +305,43 @@ pub(crate) fn list() -> Result<(), Trouble> {
     text.push_str(
         "\nVariants (how the peer is used is the fairest use that its documentation allows):\n",
     );
-    for about in schemes::listed() {
-        text.push_str(&format!(
+    let line = |about: &About| {
+        format!(
             "  {:<18}{}\n  {:<18}holder: {}\n",
             about.name, about.measures, "", about.holder
-        ));
+        )
+    };
+    for about in schemes::listed() {
+        text.push_str(&line(about));
         for (what, support) in about.supports() {
             if let Support::No(why) = support {
                 text.push_str(&format!("  {:<18}not in {what}: {why}\n", ""));
             }
         }
     }
+    for (names, variants) in own_variants() {
+        text.push_str(&format!("\nVariants of {}:\n", names.join(", ")));
+        for about in variants.iter().filter(|about| !about.hidden) {
+            text.push_str(&line(about));
+        }
+    }
     say(&text)
+}
+
+/// Workloads that compare something else, those with the same variants together.
+fn own_variants() -> Vec<(Vec<&'static str>, &'static [About])> {
+    let mut own: Vec<(Vec<&str>, &[About])> = Vec::new();
+    for workload in Workload::ALL {
+        let variants = (workload.kind().variants)();
+        if std::ptr::eq(variants, schemes::all()) {
+            continue;
+        }
+        match own.iter_mut().find(|(_, of)| std::ptr::eq(*of, variants)) {
+            Some((names, _)) => names.push(workload.name()),
+            None => own.push((vec![workload.name()], variants)),
+        }
+    }
+    own
 }
 
 /// The hidden subcommand: one run in this process.

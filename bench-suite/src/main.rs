@@ -12,6 +12,8 @@
 //! | `published` | numbers of others, with their source |
 //! | `calibrate` | what lines, fences and barriers cost here |
 //! | `ctxsw` | will-it-scale's context_switch1 |
+//! | `rwsem` | reader-writer semaphores around page faults, and the priority inversion |
+//! | `whack` | whack_mmap_sem |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod calibrate;
@@ -25,8 +27,12 @@ mod parse;
 mod points;
 mod published;
 mod report;
+#[cfg(target_os = "linux")]
+mod rwsem;
 mod schemes;
 mod trouble;
+#[cfg(target_os = "linux")]
+mod whack;
 mod workloads;
 
 use cli::{Command, Parsed};
@@ -61,6 +67,10 @@ fn start() -> Result<(), Trouble> {
         Some(Command::Calibrate) => calibrate::command(options),
         #[cfg(target_os = "linux")]
         Some(Command::Ctxsw(ask)) => ctxsw::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Whack(ask)) => whack::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Inversion(ask)) => rwsem::inversion::command(ask, options),
         Some(Command::Compare(ask)) => {
             options.without_runs("compare", false)?;
             report::compare::command(ask)

@@ -18,6 +18,8 @@ use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
 use crate::report::record::Record;
 use crate::report::view::View;
+#[cfg(target_os = "linux")]
+use crate::rwsem;
 use crate::schemes::{self, About, Support};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -74,22 +76,26 @@ impl Ask {
 }
 
 macro_rules! registry {
-    ($($workload:ident => $module:ident,)*) => {
+    ($($(#[$condition:meta])* $workload:ident => $module:ident,)*) => {
         /// What is measured.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "lowercase")]
         pub(crate) enum Workload {
-            $(#[doc = concat!("See `workloads::", stringify!($module), "`.")] $workload,)*
+            $(
+                $(#[$condition])*
+                #[doc = concat!("See `workloads::", stringify!($module), "`.")]
+                $workload,
+            )*
         }
 
         impl Workload {
             /// All of them, in the order of the tour.
-            pub(crate) const ALL: &[Workload] = &[$(Workload::$workload),*];
+            pub(crate) const ALL: &[Workload] = &[$($(#[$condition])* Workload::$workload),*];
 
             /// Its description.
             pub(crate) fn kind(self) -> &'static Kind {
                 match self {
-                    $(Workload::$workload => &$module::KIND,)*
+                    $($(#[$condition])* Workload::$workload => &$module::KIND,)*
                 }
             }
         }
@@ -121,6 +127,8 @@ registry! {
     Stall => stall,
     Grace => grace,
     Defer => defer,
+    #[cfg(target_os = "linux")]
+    Rwsem => rwsem,
 }
 
 impl Workload {
@@ -237,7 +245,7 @@ fn usage() -> Option<Usage> {
 }
 
 /// Fills in the main figures. `workers` is the number of threads that did these operations.
-fn fill(record: &mut Record, rate: &Rate, workers: usize) {
+pub(crate) fn fill(record: &mut Record, rate: &Rate, workers: usize) {
     record.ops = rate.ops;
     record.elapsed_s = rate.elapsed_s;
     record.ops_per_s = rate.per_s();

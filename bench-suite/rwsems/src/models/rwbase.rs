@@ -58,6 +58,17 @@ static READERS: Model<S<L>> = Model {
     after: |s| free(s, 1),
 };
 
+/// A reader that waits for the mutex must not count yet: the next writer would wait
+/// for it.
+static MIXED: Model<S<L>> = Model {
+    name: "rwbase a reader and two writers",
+    rung: Rung::Fence,
+    plans: &[CPU0, CPU0, CPU0],
+    setup,
+    roles: &[reader, writer, writer],
+    after: |s| free(s, 2),
+};
+
 #[test]
 fn a_reader_and_a_writer() {
     ONE.check();
@@ -76,4 +87,9 @@ fn two_writers() {
 #[test]
 fn two_readers_and_a_writer() {
     READERS.search(3);
+}
+
+#[test]
+fn one_reader_and_two_writers() {
+    MIXED.search(2);
 }
