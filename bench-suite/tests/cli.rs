@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{FAST, WORKLOADS, hpbench, measure, records, run, text, variants};
+use common::{FAST, LOCKS, WORKLOADS, hpbench, measure, records, run, text, variants};
 use serde_json::Value;
 use std::fs;
 
@@ -90,7 +90,7 @@ fn the_list_names_everything() {
     let output = run(&["--list"]);
     assert!(output.status.success());
     let list = text(&output.stdout);
-    let names = WORKLOADS.iter().chain(&["capabilities"]);
+    let names = WORKLOADS.iter().chain(LOCKS).chain(&["capabilities"]);
     for name in names.copied().chain(variants()) {
         assert!(
             list.lines()
@@ -99,7 +99,8 @@ fn the_list_names_everything() {
         );
     }
     assert!(!list.contains("broken"));
-    assert_eq!(list.matches("holder: ").count(), variants().count());
+    let holders = variants().count() + LOCKS.len();
+    assert_eq!(list.matches("holder: ").count(), holders);
     assert_eq!(run(&["read", "--list"]).stdout, output.stdout);
 }
 

@@ -54,14 +54,14 @@ const WITH_WRITERS: &[Column] = &[
         head: "writes/s",
         cell: |row| row.show(|point| point.param("writes_per_s"), human::count),
     },
-    time!("wait p50", "write_wait_p50_ns"),
-    time!("p99", "write_wait_p99_ns"),
-    time!("max", "write_wait_max_ns"),
+    time!("w wait p50", "write_wait_p50_ns"),
+    time!("w p99", "write_wait_p99_ns"),
+    time!("w max", "write_wait_max_ns"),
     view::RATE_SPREAD,
 ];
 
 pub(super) const VIEW: View = View {
-    meaning: "readers around a page fault (or nothing); rates over all readers; wait: until inside, hold: inside, of a sample; min/max: slowest reader against fastest, sd: over readers; more reads are better; x vanilla: rate against the kernel's plain rwsem",
+    meaning: "readers around a page fault (or nothing); rates over all readers; wait: until inside, hold: inside, of a sample; min/max: slowest reader against fastest, sd: over readers; w: the same of writers; more reads are better; x vanilla: rate against the kernel's plain rwsem",
     reference: "vanilla",
     title: view::shape,
     columns: |group: &Group| {

@@ -74,7 +74,7 @@ pub(crate) enum Vma {
 pub(crate) struct Ask {
     /// Threads [default: two for each CPU]
     #[arg(short = 't', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    threads: Option<u32>,
+    tasks: Option<u32>,
     /// Bytes of the buffer; random() reaches the first 2 GiB
     #[arg(short = 'm', value_name = "BYTES", default_value_t = 4096 << 20, value_parser = clap::value_parser!(u64).range(4096..=1 << 46))]
     bytes: u64,
@@ -111,9 +111,7 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     }
     refuse(ask, options)?;
     let cpus = pin::allowed();
-    let threads = ask
-        .threads
-        .map_or(2 * cpus.len(), |threads| threads as usize);
+    let threads = ask.tasks.map_or(2 * cpus.len(), |threads| threads as usize);
     let configs = configs(ask, threads);
     let runs = options.runs.unwrap_or(match (ask.format, options.quick) {
         // As the original: one.

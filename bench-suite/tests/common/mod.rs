@@ -11,6 +11,51 @@ pub(crate) const FAST: [&str; 6] = ["--quick", "--time", "20ms", "--warmup", "2m
 /// The workloads, as the program names them.
 pub(crate) const WORKLOADS: [&str; 6] = ["read", "write", "scan", "stall", "grace", "defer"];
 
+/// What `rwsem` compares, on the one system that it runs on.
+pub(crate) const LOCKS: &[&str] = if cfg!(target_os = "linux") {
+    &[
+        "vanilla",
+        "pi-single",
+        "pi-multi",
+        "rwbase",
+        "std",
+        "parking-lot",
+        "percpu",
+        "vma-refcount",
+        "vma-hp",
+        "vma-rcu",
+    ]
+} else {
+    &[]
+};
+
+/// A snapshot's text: numbers, widths and lines of dashes become one sign each.
+pub(crate) fn redacted(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let words = line.split_whitespace().map(|word| {
+            let mut out = String::new();
+            let mut digits = false;
+            for c in word.chars() {
+                let number = c.is_ascii_digit() || (digits && c == '.');
+                if number && !digits {
+                    out.push('N');
+                } else if !number {
+                    out.push(c);
+                }
+                digits = number;
+            }
+            if out.len() > 2 && out.chars().all(|c| c == '-') {
+                "---".to_owned()
+            } else {
+                out
+            }
+        });
+        lines.push(words.collect::<Vec<_>>().join(" "));
+    }
+    lines.join("\n")
+}
+
 /// The variants that are listed in this build.
 pub(crate) fn variants() -> impl Iterator<Item = &'static str> {
     const ALWAYS: [&str; 20] = [
