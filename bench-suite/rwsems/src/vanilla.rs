@@ -21,10 +21,11 @@
 //! | a woken reader | is inside already: whoever woke it has added it, and all other readers of the queue (256 at most) with it |
 //! | a woken writer | tries for itself; it may find that another one was quicker |
 //! | the first in the queue, after [`PATIENCE`] | sets bit 2: nobody passes it any more |
-//! | a writer on its way to the queue | tries [`SPINS`] times to be quicker than the first in the queue, while bit 2 is clear and no reader is inside |
+//! | a writer on its way to the queue | tries [`SPINS`] times to be quicker than the first in the queue, while bit 2 is clear |
 //!
-//! The kernel spins as long as it sees the owner run on a CPU. User space cannot
-//! see that, so the number of attempts is bounded; and readers do not spin.
+//! The kernel spins as long as it sees a writing owner run on a CPU, and for some
+//! microseconds behind readers. User space cannot see who runs, so the number of
+//! attempts is bounded. Readers do not spin (nor do the kernel's any more).
 //!
 //! # Fairness
 //!
@@ -279,11 +280,11 @@ impl<F: Futex> Vanilla<F> {
         for _ in 0..SPINS {
             // Relaxed: a guess.
             let now = self.count.load(Ordering::Relaxed);
-            if now & (HELD & !WRITER | HANDOFF) != 0 {
+            if now & HANDOFF != 0 {
                 return false;
             }
             // Acquire: "Down".
-            if now & WRITER == 0
+            if now & HELD == 0
                 && self
                     .count
                     .compare_exchange(now, now | WRITER, Ordering::Acquire, Ordering::Relaxed)

@@ -450,7 +450,7 @@ mod tests {
             run: 0,
             order: 0,
             seed: 1,
-            time: Duration::from_millis(30),
+            time: Duration::from_millis(250),
             warmup: Duration::from_millis(3),
             pin: Pin::None,
             quick: true,

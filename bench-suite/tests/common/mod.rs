@@ -29,7 +29,7 @@ pub(crate) const LOCKS: &[&str] = if cfg!(target_os = "linux") {
     &[]
 };
 
-/// A snapshot's text: numbers, widths and lines of dashes become one sign each.
+/// A snapshot's text: numbers with their units, widths and lines of dashes become one sign each.
 pub(crate) fn redacted(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -51,7 +51,18 @@ pub(crate) fn redacted(text: &str) -> String {
                 out
             }
         });
-        lines.push(words.collect::<Vec<_>>().join(" "));
+        const UNITS: [&str; 7] = ["ns", "µs", "ms", "s", "k", "M", "G"];
+        let mut kept: Vec<String> = Vec::new();
+        for word in words {
+            let bare = word.trim_end_matches([',', ';']);
+            if UNITS.contains(&bare) && kept.last().is_some_and(|last| last == "N") {
+                let mark = &word[bare.len()..];
+                kept.last_mut().expect("just seen").push_str(mark);
+            } else {
+                kept.push(word);
+            }
+        }
+        lines.push(kept.join(" "));
     }
     lines.join("\n")
 }
