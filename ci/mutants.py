@@ -38,8 +38,8 @@ import time
 from dataclasses import dataclass, field
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CRATES = ("percpu", "hp", "rcu-lite", "refcounts")
-FOLDERS = {"refcounts": "bench-suite/refcounts"}  # where the folder is not called like the crate
+CRATES = ("percpu", "hp", "rcu-lite", "refcounts", "rwsems")
+FOLDERS = {name: f"bench-suite/{name}" for name in ("refcounts", "rwsems")}  # where the folder is not called like the crate
 LIMIT = 60  # seconds for the models of one mutant
 
 REL, ACQ, AR, RLX = (
@@ -1018,6 +1018,135 @@ change("refs futex_ref: the initial reference stays", F,
 change("refs futex_ref: lanes do not begin anew", F,
        [("            lane.store(usize::from(n == 0), Ordering::Relaxed);", "            let _ = n;")], "refcounts:t18::a_drop_against_get")
 
+# ---------------------------------------------------------------- rwsems
+
+F = "bench-suite/rwsems/src/pi.rs"
+weaken("rwsems pi: Lock Relaxed", F, "word.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, "rwsems:pi::two")
+weaken("rwsems pi: Unlock Relaxed", F, "compare_exchange(me, 0, Ordering::Release, Ordering::Relaxed)", REL, RLX, "rwsems:pi::two")
+unkillable(F, "word.compare_exchange(seen, mine, Ordering::Acquire, Ordering::Relaxed)", ACQ,
+           "a thread that ends inside: the simulated kernel has none")
+change("rwsems pi: given back without the kernel", F,
+       [("            self.unlock_cold();\n", "            self.word.value.store(0, Ordering::Release);\n")],
+       "rwsems:pi::two", "who waits is forgotten")
+
+F = "bench-suite/rwsems/src/os/sim.rs"
+KERNEL_SIM = "the simulated kernel, whose changes of a PI futex are fully ordered, as the real one's"
+unkillable(F, "word.value.fetch_or(WAITERS, Ordering::AcqRel)", AR, KERNEL_SIM)
+unkillable(F, "word.value.swap(me | more, Ordering::AcqRel);", AR, KERNEL_SIM)
+unkillable(F, "word.value.swap(next, Ordering::AcqRel);", AR, KERNEL_SIM)
+
+F = "bench-suite/rwsems/src/rwbase.rs"
+BASE = "rwsems:rwbase::a_reader rwsems:rwbase::attempts"
+weaken("rwsems rwbase: reader's addition Relaxed", F, "                now + 1,\n                Ordering::Acquire,", ACQ, RLX, BASE)
+weaken("rwsems rwbase: Enter Relaxed", F, "compare_exchange(0, INSIDE, Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, BASE)
+weaken("rwsems rwbase: Leave Relaxed", F, "self.readers.fetch_sub(1, Ordering::Release)", REL, RLX, BASE)
+weaken("rwsems rwbase: Open Relaxed", F, "self.readers.fetch_add(BIAS - INSIDE, Ordering::Release);", REL, RLX, BASE)
+unkillable(F, "let heard = self.last.value.load(Ordering::Acquire);", ACQ, "the 0 behind the message. " + NEWEST, RLX, "rwsems:rwbase::a_reader")
+unkillable(F, "self.last.value.fetch_add(1, Ordering::Release);", REL, "the 0 before the message. " + NEWEST, RLX, "rwsems:rwbase::a_reader")
+HEARD = "            // Acquire: \"Listen\", pairs with \"Tell\".\n            let heard = self.last.value.load(Ordering::Acquire);\n"
+FINISH = "            if self.finish() {\n                return Write::new(self);\n            }\n"
+change("rwsems rwbase: listens after it has looked", F, [(HEARD + FINISH, FINISH + HEARD)], "rwsems:rwbase::a_reader",
+       "falls asleep behind the last reader")
+change("rwsems rwbase: the last reader says nothing", F, [("            self.tell();\n", "")], "rwsems:rwbase::a_reader")
+change("rwsems rwbase: the message does not change", F,
+       [("        self.last.value.fetch_add(1, Ordering::Release);\n", "")], "rwsems:rwbase::a_reader")
+change("rwsems rwbase: inside by look and store", F,
+       [("            .compare_exchange(0, INSIDE, Ordering::Acquire, Ordering::Relaxed)\n            .is_ok()",
+         "            .load(Ordering::Acquire)\n            == 0\n            && {\n                self.readers.store(INSIDE, Ordering::Relaxed);\n                true\n            }")],
+       "rwsems:rwbase::a_reader", "a reader that overtakes is overwritten")
+change("rwsems rwbase: overtakes a writer inside", F, [("while now != INSIDE {", "while now != 1 {")], "rwsems:rwbase::a_reader")
+change("rwsems rwbase: a vain attempt keeps the bias", F,
+       [("        self.readers.fetch_add(BIAS, Ordering::Relaxed);\n", "")], "rwsems:rwbase::attempts")
+change("rwsems rwbase: counted before the mutex", F,
+       [("        self.take_writer();\n        // Relaxed: the mutex has brought what the writers did.\n        self.readers.fetch_add(1, Ordering::Relaxed);\n",
+         "        self.readers.fetch_add(1, Ordering::Relaxed);\n        self.take_writer();\n")],
+       "rwsems:rwbase::one_reader", "the next writer waits for it, and it for the next writer")
+
+F = "bench-suite/rwsems/src/vanilla.rs"
+V = "rwsems:vanilla::a_reader rwsems:vanilla::two rwsems:vanilla::attempts"
+weaken("rwsems vanilla: Grant Relaxed", F, "self.state.value.store(1, Ordering::Release);", REL, RLX, V)
+weaken("rwsems vanilla: sleeper Relaxed", F, "while self.state.value.load(Ordering::Acquire) == 0 {", ACQ, RLX, V)
+weaken("rwsems vanilla: reader's Down Relaxed", F, "self.count.fetch_add(READER, Ordering::Acquire) & (WRITER | WAITERS | HANDOFF)", ACQ, RLX, V)
+weaken("rwsems vanilla: try_read Relaxed", F, "                now + READER,\n                Ordering::Acquire,", ACQ, RLX, "rwsems:vanilla::attempts")
+weaken("rwsems vanilla: writer's Down Relaxed", F, "compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, V)
+weaken("rwsems vanilla: reader's Up Relaxed", F, "self.count.fetch_sub(READER, Ordering::Release)", REL, RLX, V)
+weaken("rwsems vanilla: writer's Up Relaxed", F, "self.count.fetch_sub(WRITER, Ordering::Release)", REL, RLX, V)
+weaken("rwsems vanilla: inside after all Relaxed", F, "if self.count.load(Ordering::Acquire) & WRITER == 0 {", ACQ, RLX, V)
+unkillable(F, "compare_exchange(now, now | WRITER, Ordering::Acquire, Ordering::Relaxed)", ACQ, "spinning is left out of the models; the same shape as `grab`, which is killed")
+weaken("rwsems vanilla: queued writer's Down Relaxed", F, "compare_exchange(now, new, Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, V)
+weaken("rwsems vanilla: letting in Relaxed", F, "let old = self.count.fetch_add(READER, Ordering::Acquire);", ACQ, RLX, V)
+change("rwsems vanilla: the last reader wakes nobody", F,
+       [("        if now & (HELD | WAITERS) == WAITERS {\n            self.wake_first(lock(&self.queue));\n        }\n", "        let _ = now;\n")], V)
+change("rwsems vanilla: the writer wakes nobody", F,
+       [("        if self.count.fetch_sub(WRITER, Ordering::Release) & WAITERS != 0 {", "        if self.count.fetch_sub(WRITER, Ordering::Release) & WAITERS > WAITERS {")], V)
+change("rwsems vanilla: a unit that meant nothing keeps others asleep", F,
+       [("        if now & HELD == 0 || first && now & WRITER == 0 {", "        if first && now & WRITER == 0 {")],
+       "rwsems:vanilla::a_reader_and_a_writer rwsems:vanilla::two_readers rwsems:vanilla::a_reader_and_two")
+change("rwsems vanilla: out in one step, waiting in the next", F,
+       [("        let change = if first { WAITERS } else { 0 }.wrapping_sub(READER);\n",
+         "        let change = 0usize.wrapping_sub(READER);\n"),
+        ("        if now & HELD == 0 || first && now & WRITER == 0 {",
+         "        let now = now & WAITERS | now & !WAITERS;\n        if first {\n            self.count.fetch_or(WAITERS, Ordering::Relaxed);\n        }\n        if now & HELD == 0 || first && now & WRITER == 0 {")],
+       V, "who leaves in between wakes nobody")
+change("rwsems vanilla: the queue stays announced", F,
+       [("            change = change.wrapping_sub(WAITERS);\n", "")], V)
+change("rwsems vanilla: a writer leaves the queue announced", F,
+       [("(now | WRITER) & !(HANDOFF | waiters)", "{ let _ = waiters; (now | WRITER) & !HANDOFF }")], V)
+change("rwsems vanilla: the promise stays", F,
+       [("(now | WRITER) & !(HANDOFF | waiters)", "(now | WRITER) & !waiters")], V)
+change("rwsems vanilla: a writer tries before it is announced", F,
+       [("        while !self.attempt(&mut queue, &me) {", "        while {\n            let failed = !self.attempt(&mut queue, &me);\n            if failed && queue.len() == 1 {\n                self.count.fetch_or(WAITERS, Ordering::Relaxed);\n            }\n            failed\n        } {"),
+        ("        if queue.len() == 1 {\n            // Relaxed: whoever leaves", "        if queue.len() == 0 {\n            // Relaxed: whoever leaves")],
+       V, "who leaves in between wakes nobody")
+
+F = "bench-suite/rwsems/src/per_cpu.rs"
+P = "rwsems:per_cpu::a_reader rwsems:per_cpu::attempts"
+weaken("rwsems percpu: shared word entered Relaxed", F, "self.shared[place].fetch_add(ONE, Ordering::Acquire)", ACQ, RLX, P)
+weaken("rwsems percpu: Listen Relaxed", F, "let heard = self.told.value.load(Ordering::Acquire);", ACQ, RLX, P)
+weaken("rwsems percpu: Tell Relaxed", F, "self.told.value.fetch_add(1, Ordering::Release);", REL, RLX, P)
+weaken("rwsems percpu: Left without a section Relaxed", F, "self.left.fetch_add(1, Ordering::Release);", REL, RLX, P)
+weaken("rwsems percpu: Left a shared word Relaxed", F, "self.shared[place].fetch_sub(ONE, Ordering::Release)", REL, RLX, P)
+weaken("rwsems percpu: Sum of lines Relaxed", F, "line.words()[LEFT].load(Ordering::Acquire)", ACQ, RLX, P)
+weaken("rwsems percpu: Sum of those without a section Relaxed", F, "self.left.load(Ordering::Acquire)", ACQ, RLX, P)
+weaken("rwsems percpu: Sum of shared words Relaxed", F, "word.load(Ordering::Acquire) / ONE", ACQ, RLX, P)
+weaken("rwsems percpu: Open of shared words Relaxed", F, "word.fetch_and(!CLOSED, Ordering::Release);", REL, RLX, P)
+weaken("rwsems percpu: Open of the flag Relaxed", F, "self.flag.store(OPEN, Ordering::Release);", REL, RLX, P)
+change("rwsems percpu: no heavy barrier", F,
+       [("        if rung() == Rung::Rseq {\n            heavy()?;\n        }\n", "        let _ = (rung(), Rung::Rseq, heavy);\n")], P)
+FLAG = "        // Relaxed: the barrier makes it visible to sections.\n        self.flag.store(SHUT, Ordering::Relaxed);\n"
+change("rwsems percpu: the flag after the barrier", F,
+       [(FLAG, ""), ("            heavy()?;\n        }\n", "            heavy()?;\n        }\n" + FLAG)], P)
+change("rwsems percpu: no light barrier", F, [("                light();\n", "                let _ = light;\n")],
+       P, "the writer misses that it left, and it misses the flag")
+change("rwsems percpu: looks at the flag before it leaves", F,
+       [("                if self.section(&self.always, LEFT).is_err() {\n                    self.leave_again();\n                }\n                light();\n                // Relaxed: the barriers order it after what was counted.\n                if self.flag.load(Ordering::Relaxed) != OPEN {",
+         "                let up = self.flag.load(Ordering::Relaxed) != OPEN;\n                if self.section(&self.always, LEFT).is_err() {\n                    self.leave_again();\n                }\n                light();\n                if up {")], P)
+change("rwsems percpu: leaves while the flag is down only", F,
+       [("                if self.section(&self.always, LEFT).is_err() {", "                if self.section(&self.flag, LEFT).is_err() && false {")],
+       P, "a reader that is never counted out")
+change("rwsems percpu: shared words are not closed", F,
+       [("            word.fetch_or(CLOSED, Ordering::Relaxed);\n", "            let _ = word;\n")], P)
+change("rwsems percpu: a closed word counts", F,
+       [("        if self.shared[place].fetch_add(ONE, Ordering::Acquire) & CLOSED == 0 {", "        if self.shared[place].fetch_add(ONE, Ordering::Acquire) & CLOSED < 2 {")], P)
+change("rwsems percpu: a vain entry stays counted", F,
+       [("        self.leave_shared(place);\n        None", "        None")], P)
+change("rwsems percpu: nobody tells from a shared word", F,
+       [("        if self.shared[place].fetch_sub(ONE, Ordering::Release) & CLOSED != 0 {", "        if self.shared[place].fetch_sub(ONE, Ordering::Release) & CLOSED > CLOSED {")], P)
+change("rwsems percpu: nobody tells from a line", F,
+       [("                if self.flag.load(Ordering::Relaxed) != OPEN {", "                if self.flag.load(Ordering::Relaxed) > SHUT {")], P)
+
+F = "bench-suite/rwsems/src/pi_multi.rs"
+change("rwsems pi-multi: a seat is left out", F,
+       [("        for seat in &self.seats {\n            let _ = seat.owner.lock();", "        for seat in &self.seats[..self.seats.len() - 1] {\n            let _ = seat.owner.lock();")],
+       "rwsems:pi_multi")
+change("rwsems pi-multi: the door is not given back", F,
+       [("        self.door.unlock();\n        seat", "        seat")], "rwsems:pi_multi")
+
+F = "bench-suite/rwsems/src/vma.rs"
+NOT_LOOM = "not built under loom; the shape of `refcounts`' and `rcu-lite`'s cells, which is"
+unkillable(F, "let found = self.current.load(Ordering::Acquire);", ACQ, NOT_LOOM)
+unkillable(F, "self.current.store(fresh(next), Ordering::Release);", REL, NOT_LOOM)
+
 
 # ------------------------------------------------------------ completeness
 
@@ -1170,7 +1299,7 @@ def by_crate(models):
 # What loom says of a race or a deadlock, and any panic in the code or a model.
 FAILURE = re.compile(
     r"(Causality violation[^\n]*|deadlock; threads[^\n]*|"
-    r"(?<=panicked at )(?:percpu|hp|rcu-lite|bench-suite/refcounts)/src/[^\n]*\n[^\n]*)"
+    r"(?<=panicked at )(?:percpu|hp|rcu-lite|bench-suite/refcounts|bench-suite/rwsems)/src/[^\n]*\n[^\n]*)"
 )
 
 

@@ -58,7 +58,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
     /// Thread counts, like 1,2,4 or 1..192:x2 or 1..N:+8 (N: CPUs) or cpus, cores, 2cores, auto; scan counts idle threads, stall counts the parked reader too, grace counts readers
-    /// [default: 1,2; write, defer 1; scan 1,16,256,2048; stall 2; grace 0,1]
+    /// [default: 1,2; write, defer 1; scan 1,16,256,2048; stall 2; grace 0,1; rwsem 1,2,4 readers]
     #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::counts(text).map(List))]
     pub(crate) threads: Option<List<usize>>,
     /// Variants, like hp,haphazard [default: all that the workload can measure]
@@ -264,6 +264,15 @@ pub(crate) enum Command {
     /// rcuscale: grace periods of several writers, in user space; the original's parameters and output
     #[cfg(target_os = "linux")]
     Rcuscale(Box<crate::rcuscale::Ask>),
+    /// whack_mmap_sem: threads that touch random bytes of one large buffer, page faults on the running kernel
+    #[cfg(target_os = "linux")]
+    Whack(crate::whack::Ask),
+    /// Reader-writer semaphores of user space around a page fault: the kernel's designs, and none
+    #[cfg(target_os = "linux")]
+    Rwsem(crate::rwsem::Ask),
+    /// A priority inversion on purpose: how long an urgent thread waits for each lock (needs real-time priorities)
+    #[cfg(target_os = "linux")]
+    Inversion(crate::rwsem::inversion::Ask),
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
     /// Records that are there already as one page (-o), pictures (--plot), tables in Markdown (--markdown)
@@ -303,9 +312,17 @@ impl Command {
             Command::Defer => Workload::Defer,
             Command::LazyMm(mode) => mode.workload(&mut ask),
             #[cfg(target_os = "linux")]
-            Command::Ctxsw(_) | Command::Schbench(_) | Command::Ref(_) | Command::Rcuscale(_) => {
-                return None;
+            Command::Rwsem(asked) => {
+                asked.points(&mut ask);
+                Workload::Rwsem
             }
+            #[cfg(target_os = "linux")]
+            Command::Ctxsw(_)
+            | Command::Schbench(_)
+            | Command::Ref(_)
+            | Command::Rcuscale(_)
+            | Command::Whack(_)
+            | Command::Inversion(_) => return None,
             Command::Machine(_) | Command::Baselines | Command::Overhead => return None,
             Command::Capabilities
             | Command::Published { .. }
@@ -440,6 +457,12 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
             return usage(
                 "invalid value '1' for '--threads <LIST>': stall needs 2, a parked reader and a writer",
             );
+        }
+        #[cfg(target_os = "linux")]
+        Some(Command::Rwsem(ask)) => {
+            if let Err(why) = ask.check() {
+                return usage(why);
+            }
         }
         Some(Command::Capabilities) if options.csv.is_some() => {
             return usage("--csv: capabilities has no table, use --json");

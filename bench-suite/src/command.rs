@@ -357,6 +357,11 @@ pub(crate) fn list() -> Result<(), Trouble> {
             "rcuscale",
             "rcuscale in user space: grace periods of writers",
         ),
+        (
+            "whack",
+            "whack_mmap_sem: page faults of many threads in one buffer",
+        ),
+        ("inversion", "how long an urgent thread waits for each lock"),
         ("compare", "two files of records, point by point"),
         ("report", "files of records as one page, pictures, tables"),
         ("published", "numbers of others, with source and errata"),

@@ -16,6 +16,8 @@
 //! | `ctxsw` | will-it-scale's context_switch1 |
 //! | `lazymm` | who still has an address space lazily: trackers and their workloads |
 //! | `schbench`, `refscale`, `rcuscale` | schbench for real; refscale and rcuscale in user space |
+//! | `rwsem` | reader-writer semaphores around page faults, and the priority inversion |
+//! | `whack` | whack_mmap_sem |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod baseline;
@@ -38,9 +40,13 @@ mod ready;
 mod refscale;
 mod report;
 #[cfg(target_os = "linux")]
+mod rwsem;
+#[cfg(target_os = "linux")]
 mod schbench;
 mod schemes;
 mod trouble;
+#[cfg(target_os = "linux")]
+mod whack;
 mod workloads;
 
 use cli::{Command, Parsed};
@@ -85,6 +91,9 @@ fn start() -> Result<(), Trouble> {
         Some(Command::Ref(ask)) => refscale::command(ask, options),
         #[cfg(target_os = "linux")]
         Some(Command::Rcuscale(ask)) => rcuscale::command(ask, options),
+        Some(Command::Whack(ask)) => whack::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Inversion(ask)) => rwsem::inversion::command(ask, options),
         Some(Command::Compare(ask)) => {
             options.without_runs("compare", false)?;
             report::compare::command(ask)

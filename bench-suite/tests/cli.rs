@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{FAST, LAZY_MM, TRACKERS, WORKLOADS, hpbench, measure, records, run, text, variants};
+use common::{
+    FAST, LAZY_MM, LOCKS, TRACKERS, WORKLOADS, hpbench, measure, records, run, text, variants,
+};
 use serde_json::Value;
 use std::fs;
 
@@ -90,7 +92,11 @@ fn the_list_names_everything() {
     let output = run(&["--list"]);
     assert!(output.status.success());
     let list = text(&output.stdout);
-    let names = WORKLOADS.iter().chain(LAZY_MM).chain(&TRACKERS);
+    let names = WORKLOADS
+        .iter()
+        .chain(LAZY_MM)
+        .chain(&TRACKERS)
+        .chain(LOCKS);
     for name in names.copied().chain(["capabilities"]).chain(variants()) {
         assert!(
             list.lines()
@@ -99,7 +105,7 @@ fn the_list_names_everything() {
         );
     }
     assert!(!list.contains("broken"));
-    let holders = variants().count() + TRACKERS.len();
+    let holders = variants().count() + TRACKERS.len() + LOCKS.len();
     assert_eq!(list.matches("holder: ").count(), holders);
     assert_eq!(run(&["read", "--list"]).stdout, output.stdout);
 }

@@ -22,6 +22,8 @@ use crate::lazymm::track;
 use crate::lazymm::{sched, think};
 use crate::report::record::Record;
 use crate::report::view::View;
+#[cfg(target_os = "linux")]
+use crate::rwsem;
 use crate::schemes::{self, About, Support};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -133,6 +135,8 @@ registry! {
     #[cfg(target_os = "linux")]
     Track => track,
     Sched => sched,
+    #[cfg(target_os = "linux")]
+    Rwsem => rwsem,
 }
 
 impl Workload {

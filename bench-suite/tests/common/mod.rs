@@ -33,6 +33,61 @@ pub(crate) const TRACKERS: [&str; 12] = [
     "seize",
     "rcu",
 ];
+/// What `rwsem` compares, on the one system that it runs on.
+pub(crate) const LOCKS: &[&str] = if cfg!(target_os = "linux") {
+    &[
+        "vanilla",
+        "pi-single",
+        "pi-multi",
+        "rwbase",
+        "std",
+        "parking-lot",
+        "percpu",
+        "vma-refcount",
+        "vma-hp",
+        "vma-rcu",
+    ]
+} else {
+    &[]
+};
+
+/// A snapshot's text: numbers with their units, widths and lines of dashes become one sign each.
+pub(crate) fn redacted(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let words = line.split_whitespace().map(|word| {
+            let mut out = String::new();
+            let mut digits = false;
+            for c in word.chars() {
+                let number = c.is_ascii_digit() || (digits && c == '.');
+                if number && !digits {
+                    out.push('N');
+                } else if !number {
+                    out.push(c);
+                }
+                digits = number;
+            }
+            if out.len() > 2 && out.chars().all(|c| c == '-') {
+                "---".to_owned()
+            } else {
+                out
+            }
+        });
+        const UNITS: [&str; 7] = ["ns", "µs", "ms", "s", "k", "M", "G"];
+        let mut kept: Vec<String> = Vec::new();
+        for word in words {
+            let bare = word.trim_end_matches([',', ';']);
+            if UNITS.contains(&bare) && kept.last().is_some_and(|last| last == "N") {
+                let mark = &word[bare.len()..];
+                kept.last_mut().expect("just seen").push_str(mark);
+            } else {
+                kept.push(word);
+            }
+        }
+        lines.push(kept.join(" "));
+    }
+    lines.join("\n")
+}
 
 /// The variants that are listed in this build.
 pub(crate) fn variants() -> impl Iterator<Item = &'static str> {

@@ -1,0 +1,47 @@
+//! `pi-multi`: seats that are owned against a writer that takes them all. What a
+//! seat orders is the mutex's, see `pi`; this is about the steps.
+//!
+//! Proves: no reader is inside beside the writer, also if it comes by the door;
+//! two readers in one seat's queue both get in.
+
+use super::*;
+use crate::futex::Os;
+use crate::pi_multi::PiMulti;
+use percpu::sim::CPU0;
+
+type L = PiMulti<Os>;
+
+fn one_seat() -> S<L> {
+    S {
+        lock: PiMulti::with_limit(1),
+        cell: UnsafeCell::new(0),
+    }
+}
+
+static ONE: Model<S<L>> = Model {
+    name: "pi-multi a reader and a writer, one seat",
+    rung: Rung::Fence,
+    plans: &[CPU0, CPU0],
+    setup: one_seat,
+    roles: &[reader, writer],
+    after: |s| free(s, 1),
+};
+
+static SEATS: Model<S<L>> = Model {
+    name: "pi-multi a reader and a writer, two seats",
+    rung: Rung::Fence,
+    plans: &[CPU0, CPU0],
+    setup,
+    roles: &[reader, writer],
+    after: |s| free(s, 1),
+};
+
+#[test]
+fn one_seat_for_a_reader_and_a_writer() {
+    ONE.check();
+}
+
+#[test]
+fn two_seats_for_a_reader_and_a_writer() {
+    SEATS.search(4);
+}
