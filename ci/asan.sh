@@ -19,5 +19,5 @@ export LSAN_OPTIONS="suppressions=$PWD/ci/lsan.supp:print_suppressions=0:${LSAN_
 # Options of single programs.
 export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$PWD/ci/asan-runner.sh
 # --skip under_valgrind: valgrind cannot run an instrumented program.
-cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp -p rcu-lite -p refcounts -p tests --target "$HOST" --target-dir target-asan \
+cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp -p rcu-lite -p refcounts -p phash -p tests --target "$HOST" --target-dir target-asan \
     -- --skip under_valgrind

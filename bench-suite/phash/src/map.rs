@@ -113,13 +113,16 @@ impl<S: Scheme> Phash<S> {
         loop {
             let table = self.scheme.protect(&handle.thread);
             let attempt = table.queue(word, expected, &handle.parker);
+            if attempt == Attempt::Moved {
+                table.wait_for_successor();
+            }
             let alive = table.is_alive();
             drop(table);
             handle.look(alive);
             match attempt {
                 Attempt::Done(false) => return Wait::Mismatch,
                 Attempt::Done(true) => return self.sleep(handle, word, until),
-                Attempt::Moved => turned(),
+                Attempt::Moved => {}
             }
         }
     }
@@ -134,6 +137,9 @@ impl<S: Scheme> Phash<S> {
         loop {
             let table = self.scheme.protect(&handle.thread);
             let attempt = table.cancel(key, &handle.parker);
+            if attempt == Attempt::Moved {
+                table.wait_for_successor();
+            }
             let alive = table.is_alive();
             drop(table);
             handle.look(alive);
@@ -144,7 +150,7 @@ impl<S: Scheme> Phash<S> {
                     handle.parker.park(None);
                     return Wait::Woken;
                 }
-                Attempt::Moved => turned(),
+                Attempt::Moved => {}
             }
         }
     }
@@ -161,12 +167,15 @@ impl<S: Scheme> Phash<S> {
         loop {
             let table = self.scheme.protect(&handle.thread);
             let attempt = table.wake(key, most);
+            if attempt == Attempt::Moved {
+                table.wait_for_successor();
+            }
             let alive = table.is_alive();
             drop(table);
             handle.look(alive);
             match attempt {
                 Attempt::Done(woken) => return woken,
-                Attempt::Moved => turned(),
+                Attempt::Moved => {}
             }
         }
     }
@@ -194,12 +203,6 @@ impl<S: Scheme> Phash<S> {
     pub fn flush(&self) {
         self.scheme.flush();
     }
-}
-
-/// The old table speaks no more, the new one is about to be put into use.
-#[cold]
-fn turned() {
-    percpu::sync::yield_now();
 }
 
 impl<S: Scheme> fmt::Debug for Phash<S> {

@@ -22,8 +22,8 @@
 //!
 //! A replacement moves one bucket after the other: under its lock the bucket is marked `MOVED`, for ever, and its
 //! waiters are queued in the new table, each where it belongs there. So at any time one bucket speaks for a word: the
-//! old one until it is marked; then the new one, which is in use when all are. Who meets a mark gives up, and comes
-//! back when the new table can be found.
+//! old one until it is marked; then the new one, which is in use when all are. Who meets a mark gives up, waits for that,
+//! and comes back.
 //!
 //! The mark is also in the count of waiters, which is then never zero again: a waker that found the old table must not
 //! believe a zero, since waiters have been announcing themselves in the new one. (The mark is SeqCst, and happens before
@@ -35,8 +35,9 @@
 use crate::census::Census;
 use crate::park::Parker;
 use percpu::sync::UnsafeCell;
-use percpu::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use percpu::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use percpu::sync::{spin_loop, yield_now};
+use percpu::wait::Backoff;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -110,6 +111,8 @@ impl Bucket {
         // Relaxed: the exchange decides.
         while self.locked.load(Ordering::Relaxed) != 0 {
             spins += 1;
+            #[cfg(loom)]
+            percpu::sim::looked_in_vain();
             if spins % SPINS == 0 {
                 yield_now();
             } else {
@@ -141,7 +144,7 @@ impl Bucket {
 pub(crate) enum Attempt<T> {
     /// It was made.
     Done(T),
-    /// The bucket has moved: come back for the new table.
+    /// The bucket has moved: wait for the successor and come back.
     Moved,
 }
 
@@ -154,6 +157,8 @@ pub struct Table {
     pub(crate) asked: Instant,
     /// When its successor was.
     replaced: OnceLock<Instant>,
+    /// The successor is in use.
+    superseded: AtomicBool,
     census: Arc<Census>,
 }
 
@@ -174,6 +179,7 @@ impl Table {
             buckets: (0..buckets).map(|_| Bucket::new()).collect(),
             asked,
             replaced: OnceLock::new(),
+            superseded: AtomicBool::new(false),
             census: Arc::clone(census),
         }
     }
@@ -309,6 +315,23 @@ impl Table {
             });
         }
         let _ = self.replaced.set(next.asked);
+    }
+
+    /// Says that the next table is in use.
+    pub(crate) fn supersede(&self) {
+        // Release: "Superseded": who looks for the table in use then does not find this one.
+        self.superseded.store(true, Ordering::Release);
+    }
+
+    /// By whom met a mark, still protecting this table: until the next one is in use.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn wait_for_successor(&self) {
+        let mut backoff = Backoff::new();
+        // Acquire: pairs with "Superseded".
+        while !self.superseded.load(Ordering::Acquire) {
+            backoff.snooze();
+        }
     }
 
     /// Queued threads, of all buckets: exact while nobody queues, wakes or moves.

@@ -25,6 +25,7 @@ impl AtOnce {
         let old = old();
         old.move_to(&next);
         publish(next);
+        old.supersede();
         drop(old);
         census.in_use(asked);
         Replaced::InUse

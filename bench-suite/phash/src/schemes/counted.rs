@@ -16,6 +16,7 @@ use crate::table::Table;
 use percpu::sync::atomic::{AtomicPtr, Ordering};
 use rcu_lite::ThreadRcu;
 use refcounts::{Thread, Tracker};
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::time::Instant;
 
@@ -52,7 +53,7 @@ pub(super) struct Held<'a, T: Tracker> {
     home: &'a Home<T>,
     thread: &'a Thread,
     counted: *const Counted<T>,
-    held: Option<T::Held>,
+    held: ManuallyDrop<T::Held>,
 }
 
 impl<T: Tracker> Home<T> {
@@ -89,7 +90,7 @@ impl<T: Tracker> Home<T> {
                     home: self,
                     thread,
                     counted,
-                    held: Some(held),
+                    held: ManuallyDrop::new(held),
                 };
             }
             // SAFETY: as above.
@@ -205,7 +206,8 @@ impl<T: Tracker> Deref for Held<'_, T> {
 impl<T: Tracker> Drop for Held<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        let held = self.held.take().expect("put once");
+        // SAFETY: taken once, here.
+        let held = unsafe { ManuallyDrop::take(&mut self.held) };
         let section = ThreadRcu.read();
         // SAFETY: referenced until the put, and found in the section until its end.
         let (number, last) = unsafe {

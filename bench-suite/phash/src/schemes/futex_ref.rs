@@ -13,6 +13,7 @@ use crate::table::Table;
 use percpu::sync::atomic::{AtomicPtr, Ordering};
 use refcounts::Thread;
 use refcounts::futex_ref::{FutexRef as Counters, Table as Number};
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr;
 use std::time::Instant;
@@ -43,7 +44,7 @@ pub struct Reference<'a> {
     home: &'a FutexRef,
     thread: &'a Thread,
     table: *const Table,
-    number: Option<Number>,
+    number: ManuallyDrop<Number>,
 }
 
 impl Deref for Reference<'_> {
@@ -59,7 +60,8 @@ impl Deref for Reference<'_> {
 impl Drop for Reference<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        let number = self.number.take().expect("put once");
+        // SAFETY: taken once, here.
+        let number = unsafe { ManuallyDrop::take(&mut self.number) };
         if self.home.counters.put(self.thread, number) {
             self.home.turn();
         }
@@ -161,7 +163,7 @@ impl Scheme for FutexRef {
                     thread,
                     // Relaxed: the reference came after the counters' "Ready".
                     table: self.place(number.number()).load(Ordering::Relaxed),
-                    number: Some(number),
+                    number: ManuallyDrop::new(number),
                 };
             }
             self.turn();
