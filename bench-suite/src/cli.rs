@@ -165,6 +165,16 @@ pub(crate) enum Command {
     /// will-it-scale's context_switch1: pairs of threads or processes that hand a byte back and forth
     #[cfg(target_os = "linux")]
     Ctxsw(crate::ctxsw::Ask),
+    /// perf bench futex hash: calls that find their word changed, over numbers of hash buckets
+    #[cfg(target_os = "linux")]
+    FutexHash(crate::futexhash::Ask),
+    /// One run of futex-hash in this process
+    #[cfg(target_os = "linux")]
+    #[command(name = crate::futexhash::run::SUBCOMMAND, hide = true)]
+    FutexHashOne {
+        /// The run as JSON
+        plan: String,
+    },
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
     /// Predicts contention with a queueing model, beside the published numbers: never a measurement
@@ -201,7 +211,9 @@ impl Command {
             }
             Command::Defer => Workload::Defer,
             #[cfg(target_os = "linux")]
-            Command::Ctxsw(_) => return None,
+            Command::Ctxsw(_) | Command::FutexHash(_) | Command::FutexHashOne { .. } => {
+                return None;
+            }
             Command::Capabilities
             | Command::Published { .. }
             | Command::Calibrate

@@ -286,6 +286,10 @@ pub(crate) fn list() -> Result<(), Trouble> {
             "ctxsw",
             "will-it-scale's context_switch1, threads and processes",
         ),
+        (
+            "futex-hash",
+            "perf bench futex hash, over numbers of buckets",
+        ),
         ("compare", "two files of records, point by point"),
         ("published", "numbers of others, with source and errata"),
         ("calibrate", "what lines, fences and barriers cost here"),

@@ -12,6 +12,7 @@
 //! | `published` | numbers of others, with their source |
 //! | `calibrate` | what lines, fences and barriers cost here |
 //! | `ctxsw` | will-it-scale's context_switch1 |
+//! | `futexhash` | perf bench futex hash |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod calibrate;
@@ -20,6 +21,8 @@ mod command;
 #[cfg(target_os = "linux")]
 mod ctxsw;
 mod engine;
+#[cfg(target_os = "linux")]
+mod futexhash;
 mod model;
 mod parse;
 mod points;
@@ -61,6 +64,10 @@ fn start() -> Result<(), Trouble> {
         Some(Command::Calibrate) => calibrate::command(options),
         #[cfg(target_os = "linux")]
         Some(Command::Ctxsw(ask)) => ctxsw::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::FutexHash(ask)) => futexhash::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::FutexHashOne { plan }) => futexhash::run::here(plan),
         Some(Command::Compare(ask)) => {
             options.without_runs("compare", false)?;
             report::compare::command(ask)

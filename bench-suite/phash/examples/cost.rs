@@ -5,8 +5,8 @@
 //! `hpbench phash` is the real measurement; this is for work on the crate.
 
 use phash::{Handle, Phash, Scheme, Visit, schemes};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 struct Run {

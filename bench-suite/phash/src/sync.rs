@@ -19,7 +19,11 @@ pub(crate) fn wait<'a, T>(
     until: Option<Instant>,
 ) -> Option<MutexGuard<'a, T>> {
     let Some(until) = until else {
-        return Some(condition.wait(guard).unwrap_or_else(PoisonError::into_inner));
+        return Some(
+            condition
+                .wait(guard)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
     };
     let left = until.checked_duration_since(Instant::now())?;
     let (guard, _) = condition

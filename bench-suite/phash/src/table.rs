@@ -250,7 +250,10 @@ impl Table {
             if inside.moved {
                 return Attempt::Moved;
             }
-            let place = inside.list.iter().position(|w| Arc::ptr_eq(&w.parker, parker));
+            let place = inside
+                .list
+                .iter()
+                .position(|w| Arc::ptr_eq(&w.parker, parker));
             if let Some(place) = place {
                 inside.list.remove(place);
             }

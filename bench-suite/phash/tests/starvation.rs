@@ -21,7 +21,12 @@ impl Visit for Held {
                 Replaces::Never => assert_eq!(outcome, Replaced::Never),
                 Replaces::AtOnce => {
                     assert_eq!(outcome, Replaced::InUse);
-                    assert_eq!((census.completed(), census.freed()), (1, 0), "{}", S::ABOUT.name);
+                    assert_eq!(
+                        (census.completed(), census.freed()),
+                        (1, 0),
+                        "{}",
+                        S::ABOUT.name
+                    );
                     assert_eq!(hash.look(&other, |table| table.buckets()), 4);
                 }
                 Replaces::WhenUnused => {
@@ -32,7 +37,11 @@ impl Visit for Held {
                     assert_eq!(hash.replace(&other, 8, short()), Replaced::Busy);
                 }
             }
-            assert!(table.is_alive() && table.buckets() == 2, "{}", S::ABOUT.name);
+            assert!(
+                table.is_alive() && table.buckets() == 2,
+                "{}",
+                S::ABOUT.name
+            );
         });
         // The pending one was carried out by whoever left last; the one that was refused was not.
         match S::ABOUT.replaces {
@@ -74,7 +83,12 @@ impl Visit for Queued {
                 });
             }
         });
-        assert_eq!((census.completed(), census.made()), (150, 151), "{}", S::ABOUT.name);
+        assert_eq!(
+            (census.completed(), census.made()),
+            (150, 151),
+            "{}",
+            S::ABOUT.name
+        );
     }
 }
 

@@ -19,8 +19,16 @@ fn all_freed<S: Scheme>(census: &phash::Census) {
     let other = Phash::<S>::new(1);
     let start = Instant::now();
     while census.freed() != census.made() {
-        assert!(census.freed() <= census.made(), "{}: freed twice", S::ABOUT.name);
-        assert!(start.elapsed() < Duration::from_secs(60), "{}: {census:?}", S::ABOUT.name);
+        assert!(
+            census.freed() <= census.made(),
+            "{}: freed twice",
+            S::ABOUT.name
+        );
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "{}: {census:?}",
+            S::ABOUT.name
+        );
         other.flush();
         std::thread::yield_now();
     }
@@ -118,7 +126,8 @@ impl Visit for TimeOuts {
                     scope.spawn(|| {
                         let mut thread = Handle::new();
                         for round in 0..ROUNDS {
-                            let until = Instant::now() + Duration::from_micros(u64::from(round % 40));
+                            let until =
+                                Instant::now() + Duration::from_micros(u64::from(round % 40));
                             match hash.wait(&mut thread, &word, 0, Some(until)) {
                                 Wait::Woken => woken.fetch_add(1, SeqCst),
                                 Wait::TimedOut => 0,

@@ -41,9 +41,9 @@ impl Scheme for Hp {
     }
 
     fn replace(&self, thread: &Thread, next: Table, _: Option<Instant>) -> Replaced {
-        let replaced = self
-            .turn
-            .replace(|| self.protect(thread), next, |next| self.table.store(next));
+        let replaced =
+            self.turn
+                .replace(|| self.protect(thread), next, |next| self.table.store(next));
         // A table is large: do not let several wait until a pass is worth it.
         self.flush();
         replaced

@@ -5,9 +5,9 @@
 use super::at_once::AtOnce;
 use crate::scheme::{About, Replaced, Replaces, Scheme};
 use crate::table::Table;
+use ::seize::{Collector, Guard, LocalGuard, reclaim};
 use percpu::sync::atomic::{AtomicPtr, Ordering};
 use refcounts::Thread;
-use ::seize::{Collector, Guard, LocalGuard, reclaim};
 use std::ops::Deref;
 use std::time::Instant;
 
