@@ -46,7 +46,7 @@ pub(crate) enum Format {
 pub(crate) struct Ask {
     /// Threads [default: as many as CPUs are online]
     #[arg(short = 't', value_name = "N", value_parser = parse::crew)]
-    threads: Option<usize>,
+    crew: Option<usize>,
     /// Seconds that a run takes [default: 10; quick 1]
     #[arg(short = 'r', value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: Option<u64>,
@@ -118,7 +118,7 @@ struct Line<'a> {
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     refuse(ask, options)?;
-    let threads = ask.threads.unwrap_or_else(|| kernel::online().len());
+    let threads = ask.crew.unwrap_or_else(|| kernel::online().len());
     let default_runs = match ask.format {
         Format::Table if !options.quick => 3,
         _ => 1,
@@ -248,7 +248,7 @@ fn refuse(ask: &Ask, options: &Options) -> Result<(), Trouble> {
             return usage(&format!("{option}: has no meaning for futex-hash"));
         }
     }
-    if ask.threads == Some(0) {
+    if ask.crew == Some(0) {
         return usage("invalid value '0' for '-t <N>': a run needs at least 1 thread");
     }
     let sizes = &ask.buckets.0;
