@@ -16,8 +16,11 @@ export RUSTDOCFLAGS="-Zsanitizer=address"
 export ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS:-}"
 # One known leak of the C library, with its reason.
 export LSAN_OPTIONS="suppressions=$PWD/ci/lsan.supp:print_suppressions=0:${LSAN_OPTIONS:-}"
-# Options of single programs.
-export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$PWD/ci/asan-runner.sh
 # --skip under_valgrind: valgrind cannot run an instrumented program.
+# --skip report_47_forks_: forks while other threads allocate. AddressSanitizer's
+# runtime does not take all of its locks at a fork (that of the quarantine, for
+# one), so now and then a child hangs inside the runtime, at the end of its next
+# thread: once in 180 runs, with the stack to show it. The same tests run without
+# it, and the forks beside threads that are parked run with it.
 cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp -p rcu-lite -p refcounts -p phash -p tests --target "$HOST" --target-dir target-asan \
-    -- --skip under_valgrind
+    -- --skip under_valgrind --skip report_47_forks_

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Tests of percpu, hp and rcu-lite on every rung that can be forced on one machine. A rung
+# Tests of percpu, hp, rcu-lite and refcounts on every rung that can be forced on one machine. A rung
 # is chosen once a process, so each is a run of its own of the same binaries.
 source "$(dirname "$0")/common.sh"
 
 run() { # VARIABLE=value...
     echo "== $*"
-    env "$@" cargo test --no-fail-fast -p percpu -p hp -p rcu-lite --lib --tests
+    env "$@" cargo test --no-fail-fast -p percpu -p hp -p rcu-lite -p refcounts --lib --tests
 }
 
 # Fences on both sides; the kernel is not even asked.

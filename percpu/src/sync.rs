@@ -2,8 +2,8 @@
 //!
 //! Floor 1 (`percpu`). Owns nothing. Every other file of this workspace that
 //! needs an atomic, a fence, a cell that crosses threads or a spin hint takes
-//! it from here; a test greps that no other file of `percpu`, `hp` and
-//! `rcu-lite` names the standard atomics.
+//! it from here; a test greps that no other file of the crates that loom models
+//! names the standard atomics.
 //!
 //! Under `--cfg loom` the types are loom's, so that a model runs the same code
 //! as the product, ordering by ordering.

@@ -124,7 +124,7 @@ impl Drop for Lookup<'_> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use percpu::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
     #[test]
     fn a_wait_ends_after_the_lookups_that_had_begun() {

@@ -14,7 +14,7 @@ impl Thread {
     /// A handle with the next number.
     #[must_use]
     pub fn new() -> Self {
-        use core::sync::atomic::Ordering::Relaxed;
+        use percpu::sync::atomic::Ordering::Relaxed;
         use percpu::sync::atomic::Statistic;
         static NEXT: Statistic = Statistic::new(0);
         // Relaxed: numbers spread threads out, nothing depends on them.
