@@ -5,7 +5,7 @@ use crate::engine::child;
 use crate::engine::job::Pin;
 use crate::parse;
 use crate::trouble::Trouble;
-use crate::workloads::{Ask, Workload};
+use crate::workloads::{Ask, Workload, phash};
 use clap::{Args, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -153,6 +153,21 @@ pub(crate) enum Command {
     },
     /// Cost of queueing a deferred callback, on the calling threads
     Defer,
+    /// A futex hash in user space: a wait that fails, with the table protected in several ways
+    Phash {
+        /// Buckets, a list or series of powers of two [default: 1024]
+        #[arg(long, value_name = "LIST", value_parser = |text: &str| phash::sizes(text).map(List))]
+        buckets: Option<List<usize>>,
+        /// Words of each thread [default: 1024]
+        #[arg(long, value_name = "LIST", value_parser = |text: &str| phash::counts(text).map(List))]
+        futexes: Option<List<usize>>,
+        /// What a thread does between two operations: nothing (none), work for a time like 400ns, or one system call
+        #[arg(long, value_name = "none|TIME|syscall", default_value = "none", value_parser = phash::OpCost::parse)]
+        op_cost: phash::OpCost,
+        /// One more thread replaces the table by one of twice as many buckets and back, TIME apart
+        #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+        replace_every: Option<Duration>,
+    },
     /// Which rung runs here and why, CPU topology, kernel features
     Capabilities,
     /// Numbers that others published, with source, machine and errata
@@ -210,6 +225,23 @@ impl Command {
                 Workload::Grace
             }
             Command::Defer => Workload::Defer,
+            Command::Phash {
+                buckets,
+                futexes,
+                op_cost,
+                replace_every,
+            } => {
+                let list = |list: &Option<List<usize>>, default| {
+                    list.as_ref().map_or(vec![default], |list| list.0.clone())
+                };
+                ask.more = Some(phash::more(
+                    &list(buckets, phash::BUCKETS),
+                    &list(futexes, phash::FUTEXES),
+                    *op_cost,
+                    *replace_every,
+                ));
+                Workload::Phash
+            }
             #[cfg(target_os = "linux")]
             Command::Ctxsw(_) | Command::FutexHash(_) | Command::FutexHashOne { .. } => {
                 return None;

@@ -8,6 +8,7 @@
 pub(crate) mod capabilities;
 mod defer;
 mod grace;
+pub(crate) mod phash;
 mod read;
 mod scan;
 mod stall;
@@ -121,6 +122,7 @@ registry! {
     Stall => stall,
     Grace => grace,
     Defer => defer,
+    Phash => phash,
 }
 
 impl Workload {
