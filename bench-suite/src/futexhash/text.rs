@@ -173,6 +173,8 @@ pub(super) fn table(points: &[(Plan, Vec<Outcome>)], cpus: usize) -> String {
         let means: Vec<f64> = outcomes.iter().map(Outcome::mean).collect();
         let totals: Vec<f64> = outcomes.iter().map(Outcome::total).collect();
         let middle = stats::median(&means);
+        // A change is from one size to the next; the global hash and the kernel's choice are other things.
+        let private = plan.buckets.is_some_and(|n| n > 0);
         // The ± of the run that the median is nearest to.
         let error = outcomes
             .iter()
@@ -185,7 +187,7 @@ pub(super) fn table(points: &[(Plan, Vec<Outcome>)], cpus: usize) -> String {
         let mut row = vec![
             name(plan, outcomes),
             show(middle),
-            change(middle, before),
+            change(middle.filter(|_| private), before),
             error.map_or("-".to_owned(), |error| format!("{error:.2} %")),
             stats::spread(&means).map_or("-".to_owned(), human::percent),
             show(stats::median(&totals)),
@@ -209,11 +211,11 @@ pub(super) fn table(points: &[(Plan, Vec<Outcome>)], cpus: usize) -> String {
             let published = theirs(plan.buckets);
             row.extend([
                 published.map_or("-".to_owned(), |value| format!("{value:.0}")),
-                change(published, before_theirs),
+                change(published.filter(|_| private), before_theirs),
             ]);
-            before_theirs = published;
+            before_theirs = published.filter(|_| private);
         }
-        before = middle;
+        before = middle.filter(|_| private);
         rows.push(row);
     }
     let mut text = columns(&rows);
