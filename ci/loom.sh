@@ -15,5 +15,5 @@ unset LOOM_MAX_PREEMPTIONS LOOM_MAX_BRANCHES LOOM_MAX_DURATION LOOM_MAX_PERMUTAT
 # whether its search was bounded. (ci/mutants.py runs the same tests, on a
 # mutated copy.)
 RUSTFLAGS="--cfg loom" \
-    cargo test -p percpu -p hp -p rcu-lite -p refcounts -p rwsems --release --lib --target-dir target-loom \
+    cargo test -p percpu -p hp -p rcu-lite -p refcounts -p phash -p rwsems --release --lib --target-dir target-loom \
     "${1:-models}" -- --show-output

@@ -7,7 +7,7 @@ use crate::engine::job::Pin;
 use crate::parse;
 use crate::report::compare;
 use crate::trouble::Trouble;
-use crate::workloads::{Ask, Workload};
+use crate::workloads::{Ask, Workload, phash};
 use clap::{Args, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -234,6 +234,21 @@ pub(crate) enum Command {
     },
     /// Cost of queueing a deferred callback, on the calling threads
     Defer,
+    /// A futex hash in user space: a wait that fails, with the table protected in several ways
+    Phash {
+        /// Buckets, a list or series of powers of two [default: 1024]
+        #[arg(long, value_name = "LIST", value_parser = |text: &str| phash::sizes(text).map(List))]
+        buckets: Option<List<usize>>,
+        /// Words of each thread [default: 1024]
+        #[arg(long, value_name = "LIST", value_parser = |text: &str| phash::counts(text).map(List))]
+        futexes: Option<List<usize>>,
+        /// What a thread does between two operations: nothing (none), work for a time like 400ns, or one system call
+        #[arg(long, value_name = "none|TIME|syscall", default_value = "none", value_parser = phash::OpCost::parse)]
+        op_cost: phash::OpCost,
+        /// One more thread replaces the table by one of twice as many buckets and back, TIME apart
+        #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+        replace_every: Option<Duration>,
+    },
     /// Which rung runs here and why, CPU topology, kernel features
     Capabilities,
     /// The machine record: CPUs, caches, nodes, kernel and its options, limits, load, build
@@ -273,6 +288,16 @@ pub(crate) enum Command {
     /// A priority inversion on purpose: how long an urgent thread waits for each lock (needs real-time priorities)
     #[cfg(target_os = "linux")]
     Inversion(crate::rwsem::inversion::Ask),
+    /// perf bench futex hash: calls that find their word changed, over numbers of hash buckets
+    #[cfg(target_os = "linux")]
+    FutexHash(crate::futexhash::Ask),
+    /// One run of futex-hash in this process
+    #[cfg(target_os = "linux")]
+    #[command(name = crate::futexhash::run::SUBCOMMAND, hide = true)]
+    FutexHashOne {
+        /// The run as JSON
+        plan: String,
+    },
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
     /// Records that are there already as one page (-o), pictures (--plot), tables in Markdown (--markdown)
@@ -310,6 +335,23 @@ impl Command {
                 Workload::Grace
             }
             Command::Defer => Workload::Defer,
+            Command::Phash {
+                buckets,
+                futexes,
+                op_cost,
+                replace_every,
+            } => {
+                let list = |list: &Option<List<usize>>, default| {
+                    list.as_ref().map_or(vec![default], |list| list.0.clone())
+                };
+                ask.more = Some(phash::more(
+                    &list(buckets, phash::BUCKETS),
+                    &list(futexes, phash::FUTEXES),
+                    *op_cost,
+                    *replace_every,
+                ));
+                Workload::Phash
+            }
             Command::LazyMm(mode) => mode.workload(&mut ask),
             #[cfg(target_os = "linux")]
             Command::Rwsem(asked) => {
@@ -322,7 +364,9 @@ impl Command {
             | Command::Ref(_)
             | Command::Rcuscale(_)
             | Command::Whack(_)
-            | Command::Inversion(_) => return None,
+            | Command::Inversion(_)
+            | Command::FutexHash(_)
+            | Command::FutexHashOne { .. } => return None,
             Command::Machine(_) | Command::Baselines | Command::Overhead => return None,
             Command::Capabilities
             | Command::Published { .. }

@@ -362,6 +362,10 @@ pub(crate) fn list() -> Result<(), Trouble> {
             "whack_mmap_sem: page faults of many threads in one buffer",
         ),
         ("inversion", "how long an urgent thread waits for each lock"),
+        (
+            "futex-hash",
+            "perf bench futex hash, over numbers of buckets",
+        ),
         ("compare", "two files of records, point by point"),
         ("report", "files of records as one page, pictures, tables"),
         ("published", "numbers of others, with source and errata"),

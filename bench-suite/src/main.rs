@@ -18,6 +18,7 @@
 //! | `schbench`, `refscale`, `rcuscale` | schbench for real; refscale and rcuscale in user space |
 //! | `rwsem` | reader-writer semaphores around page faults, and the priority inversion |
 //! | `whack` | whack_mmap_sem |
+//! | `futexhash` | perf bench futex hash |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod baseline;
@@ -27,6 +28,8 @@ mod command;
 #[cfg(target_os = "linux")]
 mod ctxsw;
 mod engine;
+#[cfg(target_os = "linux")]
+mod futexhash;
 mod lazymm;
 mod machine;
 mod model;
@@ -91,9 +94,14 @@ fn start() -> Result<(), Trouble> {
         Some(Command::Ref(ask)) => refscale::command(ask, options),
         #[cfg(target_os = "linux")]
         Some(Command::Rcuscale(ask)) => rcuscale::command(ask, options),
+        #[cfg(target_os = "linux")]
         Some(Command::Whack(ask)) => whack::command(ask, options),
         #[cfg(target_os = "linux")]
         Some(Command::Inversion(ask)) => rwsem::inversion::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::FutexHash(ask)) => futexhash::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::FutexHashOne { plan }) => futexhash::run::here(plan),
         Some(Command::Compare(ask)) => {
             options.without_runs("compare", false)?;
             report::compare::command(ask)

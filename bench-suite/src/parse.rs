@@ -41,22 +41,44 @@ pub(crate) fn counts(text: &str) -> Result<Vec<usize>, String> {
 /// `N` is the number of CPUs; `machine` gives it, and that of the cores, where it is asked for. Whether zero makes
 /// sense depends on the workload.
 fn counts_on(text: &str, machine: impl Fn() -> (usize, usize)) -> Result<Vec<usize>, String> {
+    numbers(text, machine, MOST_THREADS)
+}
+
+/// The same syntax for other numbers, up to `most`.
+pub(crate) fn sizes(text: &str, most: usize) -> Result<Vec<usize>, String> {
+    numbers(text, places::allowed, most)
+}
+
+fn numbers(
+    text: &str,
+    machine: impl Fn() -> (usize, usize),
+    most: usize,
+) -> Result<Vec<usize>, String> {
     let mut counts = Vec::new();
     for part in text.split(',') {
-        for count in series(part, &machine)? {
+        for count in series(part, &machine, most)? {
             if !counts.contains(&count) {
                 counts.push(count);
             }
         }
         if counts.len() > MOST_COUNTS {
-            return Err(format!("more than {MOST_COUNTS} thread counts"));
+            return Err(format!("more than {MOST_COUNTS} numbers"));
         }
     }
     Ok(counts)
 }
 
-/// One entry of [`counts_on`].
-fn series(part: &str, machine: &impl Fn() -> (usize, usize)) -> Result<Vec<usize>, String> {
+/// One entry of [`numbers`].
+fn series(
+    part: &str,
+    machine: &impl Fn() -> (usize, usize),
+    most: usize,
+) -> Result<Vec<usize>, String> {
+    let crew = |text: &str| match number(text)? {
+        count if count > most && most == MOST_THREADS => Err(format!("at most {most} threads")),
+        count if count > most => Err(format!("at most {most}")),
+        count => Ok(count),
+    };
     let several = |factor: usize, what: &str| {
         let (cpus, cores) = machine();
         let each = if what == "cpus" { cpus } else { cores };
@@ -112,7 +134,7 @@ fn series(part: &str, machine: &impl Fn() -> (usize, usize)) -> Result<Vec<usize
     let mut at = from;
     while at <= to {
         if counts.len() > MOST_COUNTS {
-            return Err(format!("more than {MOST_COUNTS} thread counts"));
+            return Err(format!("more than {MOST_COUNTS} numbers"));
         }
         counts.push(at);
         at = next(at);

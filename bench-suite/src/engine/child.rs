@@ -64,7 +64,7 @@ pub(crate) fn run(job: &Job, about: &About, more: &[OsString]) -> Result<Record,
 }
 
 /// What the child said on its standard error, as one line.
-fn last_words(stderr: &[u8]) -> String {
+pub(crate) fn last_words(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = text
         .lines()

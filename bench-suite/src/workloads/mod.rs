@@ -9,6 +9,7 @@ pub(crate) mod capabilities;
 mod defer;
 mod grace;
 pub(crate) mod overhead;
+pub(crate) mod phash;
 mod read;
 mod scan;
 mod stall;
@@ -137,6 +138,7 @@ registry! {
     Sched => sched,
     #[cfg(target_os = "linux")]
     Rwsem => rwsem,
+    Phash => phash,
 }
 
 impl Workload {
