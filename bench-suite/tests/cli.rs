@@ -4,7 +4,8 @@
 mod common;
 
 use common::{
-    FAST, LAZY_MM, LOCKS, TRACKERS, WORKLOADS, hpbench, measure, records, run, text, variants,
+    FAST, LAZY_MM, LOCKS, OTHERS, TABLES, TRACKERS, WORKLOADS, hpbench, measure, records, run,
+    text, variants,
 };
 use serde_json::Value;
 use std::fs;
@@ -96,6 +97,8 @@ fn the_list_names_everything() {
         .iter()
         .chain(LAZY_MM)
         .chain(&TRACKERS)
+        .chain(OTHERS)
+        .chain(&TABLES)
         .chain(LOCKS);
     for name in names.copied().chain(["capabilities"]).chain(variants()) {
         assert!(
@@ -105,7 +108,7 @@ fn the_list_names_everything() {
         );
     }
     assert!(!list.contains("broken"));
-    let holders = variants().count() + TRACKERS.len() + LOCKS.len();
+    let holders = variants().count() + TRACKERS.len() + TABLES.len() + LOCKS.len();
     assert_eq!(list.matches("holder: ").count(), holders);
     assert_eq!(run(&["read", "--list"]).stdout, output.stdout);
 }
@@ -274,7 +277,7 @@ fn the_quick_tour_writes_its_files() {
         "--warmup",
         "0s",
         "--variants",
-        "hp,none,haphazard,mutex,crossbeam-epoch",
+        "hp,none,haphazard,mutex,crossbeam-epoch,std",
     ];
     let output = hpbench(&arguments)
         .current_dir(folder.path())
@@ -287,7 +290,12 @@ fn the_quick_tour_writes_its_files() {
     );
     let stdout = text(&output.stdout);
     let place = folder.path().join("target/hpbench");
-    let workloads: Vec<&str> = WORKLOADS.iter().chain(LAZY_MM).copied().collect();
+    let workloads: Vec<&str> = WORKLOADS
+        .iter()
+        .chain(LAZY_MM)
+        .chain(OTHERS)
+        .copied()
+        .collect();
     let pictures: Vec<String> = workloads.iter().map(|w| format!("{w}.svg")).collect();
     let results = ["results.jsonl", "results.csv", "report.html"].map(String::from);
     for name in results.iter().chain(&pictures) {

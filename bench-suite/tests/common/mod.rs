@@ -33,6 +33,28 @@ pub(crate) const TRACKERS: [&str; 12] = [
     "seize",
     "rcu",
 ];
+/// The workloads with variants of their own beside those.
+pub(crate) const OTHERS: &[&str] = if cfg!(target_os = "linux") {
+    &["rwsem", "phash"]
+} else {
+    &["phash"]
+};
+
+/// How `phash` protects its table, those of `variants` that have namesakes there too.
+pub(crate) const TABLES: [&str; 11] = [
+    "global",
+    "immutable",
+    "refcount",
+    "rcuref",
+    "percpu-ref",
+    "futex-ref",
+    "split-count",
+    "hp",
+    "rcu",
+    "crossbeam-epoch",
+    "seize",
+];
+
 /// What `rwsem` compares, on the one system that it runs on.
 pub(crate) const LOCKS: &[&str] = if cfg!(target_os = "linux") {
     &[
