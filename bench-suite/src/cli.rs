@@ -236,7 +236,7 @@ pub(crate) enum Command {
     Defer,
     /// A futex hash in user space: a wait that fails, with the table protected in several ways
     Phash {
-        /// Buckets, a list or series of powers of two [default: 1024]
+        /// Buckets, a list or series of powers of two [default: 65536]
         #[arg(long, value_name = "LIST", value_parser = |text: &str| phash::sizes(text).map(List))]
         buckets: Option<List<usize>>,
         /// Words of each thread [default: 1024]

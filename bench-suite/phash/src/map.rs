@@ -26,7 +26,7 @@ impl Handle {
     #[must_use]
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
-        Self::that_sleeps(Futex)
+        Self::that_sleeps(Futex::new())
     }
 
     /// One that sleeps in its own way.

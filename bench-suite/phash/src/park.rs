@@ -76,6 +76,15 @@ impl Parker {
 pub struct Futex;
 
 #[cfg(target_os = "linux")]
+impl Futex {
+    /// It has no state.
+    #[must_use]
+    pub fn new() -> Self {
+        Futex
+    }
+}
+
+#[cfg(target_os = "linux")]
 impl Sleep for Futex {
     fn sleep(&self, word: &AtomicU32, value: u32, until: Option<Instant>) {
         let left = until.map(|until| {
@@ -115,6 +124,15 @@ impl Sleep for Futex {
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug, Default)]
 pub struct Futex(crate::sync::Mutex<()>, crate::sync::Condvar);
+
+#[cfg(not(target_os = "linux"))]
+impl Futex {
+    /// One for a thread.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
 
 #[cfg(not(target_os = "linux"))]
 impl Sleep for Futex {

@@ -28,8 +28,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-/// Buckets if nobody says.
-pub(crate) const BUCKETS: usize = 1024;
+/// Buckets if nobody says: so many that threads seldom meet in one, and what is left is the table.
+pub(crate) const BUCKETS: usize = 65_536;
 /// Words of each thread if nobody says: the kernel's tool's.
 pub(crate) const FUTEXES: usize = 1024;
 
