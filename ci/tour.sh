@@ -7,7 +7,7 @@ out=target/hpbench
 rm -rf "$out"
 cargo run --release -p bench-suite -- --quick
 
-for file in results.jsonl results.csv read.svg write.svg scan.svg stall.svg grace.svg defer.svg; do
+for file in results.jsonl results.csv read.svg write.svg scan.svg stall.svg grace.svg defer.svg phash.svg; do
     [[ -s $out/$file ]] || { echo "missing or empty: $out/$file" >&2; exit 1; }
 done
 # A file that was being written has another name until it is whole.

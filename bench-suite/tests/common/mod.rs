@@ -9,7 +9,8 @@ use std::process::Output;
 pub(crate) const FAST: [&str; 6] = ["--quick", "--time", "20ms", "--warmup", "2ms", "--seed=7"];
 
 /// The workloads, as the program names them.
-pub(crate) const WORKLOADS: [&str; 6] = ["read", "write", "scan", "stall", "grace", "defer"];
+pub(crate) const WORKLOADS: [&str; 7] =
+    ["read", "write", "scan", "stall", "grace", "defer", "phash"];
 
 /// The variants that are listed in this build.
 pub(crate) fn variants() -> impl Iterator<Item = &'static str> {
