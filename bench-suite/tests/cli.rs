@@ -132,7 +132,12 @@ fn every_workload_runs_every_variant() {
             _ => &["--threads", "1"],
         };
         let records = measure(&[&[workload], point].concat());
-        assert_eq!(records.len(), variants().count());
+        // The hash has schemes of its own.
+        let expected = match workload {
+            "phash" => 11,
+            _ => variants().count(),
+        };
+        assert_eq!(records.len(), expected, "{workload}");
         for record in &records {
             assert_ne!(record["status"], "failed", "{record}");
             assert!(record["status"] == "ok" || record["note"] != "", "{record}");

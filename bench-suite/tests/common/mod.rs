@@ -9,7 +9,8 @@ use std::process::Output;
 pub(crate) const FAST: [&str; 6] = ["--quick", "--time", "20ms", "--warmup", "2ms", "--seed=7"];
 
 /// The workloads, as the program names them.
-pub(crate) const WORKLOADS: [&str; 6] = ["read", "write", "scan", "stall", "grace", "defer"];
+pub(crate) const WORKLOADS: [&str; 7] =
+    ["read", "write", "scan", "stall", "grace", "defer", "phash"];
 
 /// The workloads of `lazy-mm`, as `--list` and the tour name them.
 pub(crate) const LAZY_MM: &[&str] = if cfg!(target_os = "linux") {
@@ -33,11 +34,11 @@ pub(crate) const TRACKERS: [&str; 12] = [
     "seize",
     "rcu",
 ];
-/// The workloads with variants of their own beside those.
+/// The workload of the locks.
 pub(crate) const OTHERS: &[&str] = if cfg!(target_os = "linux") {
-    &["rwsem", "phash"]
+    &["rwsem"]
 } else {
-    &["phash"]
+    &[]
 };
 
 /// How `phash` protects its table, those of `variants` that have namesakes there too.

@@ -6,10 +6,17 @@ use phash::{Futex, Scheme, Sleep, Visit, schemes};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-/// `visit`, made anew for each, with every scheme.
+/// `visit`, made anew for each, with every scheme. (Not with the peers' under Miri, whose rules for references
+/// crossbeam-epoch breaks in its own list.)
 pub(crate) fn each<V: Visit>(mut visit: impl FnMut() -> V) -> Vec<(&'static str, V::Out)> {
+    if cfg!(miri) {
+        // Miri calls a thread that outlives `main` an error, and a worker lingers.
+        rcu_lite::Rcu::global().set_callbacks(rcu_lite::Callbacks::Manual);
+        rcu_lite::ThreadRcu.set_callbacks(rcu_lite::Callbacks::Manual);
+    }
     schemes::ALL
         .iter()
+        .filter(|about| !cfg!(miri) || !["crossbeam-epoch", "seize"].contains(&about.name))
         .map(|about| {
             let out = schemes::dispatch(about.name, visit()).expect("a listed scheme");
             (about.name, out)
