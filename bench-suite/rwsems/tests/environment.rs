@@ -4,7 +4,7 @@
 //! The numbers are those of the public reports that each test is made from (liburcu, tcmalloc, jemalloc, container
 //! run-times).
 
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(miri)))]
 
 mod common;
 

@@ -44,11 +44,12 @@ impl fmt::Display for Need {
 /// What `config` touches: only touched pages count.
 pub(super) fn need(config: &Config) -> Need {
     let reach = config.bytes.min(REACH);
-    let page = if config.thp == Thp::Always {
-        HUGE
-    } else {
-        PAGE
+    let huge = match config.thp {
+        Thp::Never => false,
+        Thp::Madvise => huge_pages_setting() == "always",
+        Thp::Always => true,
     };
+    let page = if huge { HUGE } else { PAGE };
     let all = reach.div_ceil(page);
     // So many balls in so many bins: how many bins are not empty. The buffer of each thread is a game of its own.
     let writes = config.threads as f64 * config.writes as f64;

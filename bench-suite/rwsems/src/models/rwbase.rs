@@ -86,7 +86,7 @@ fn two_writers() {
 
 #[test]
 fn two_readers_and_a_writer() {
-    READERS.search(3);
+    READERS.search(2);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn two_writers() {
 
 #[test]
 fn attempts() {
-    TRIES.check();
+    TRIES.search(4);
 }
 
 #[test]

@@ -117,15 +117,28 @@ thread_local! {
     static ID: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Another number for each thread. (What it is decides nothing.)
+/// Another number for each thread. Under loom the same in every execution, where it decides which seat a thread tries
+/// first.
 pub(crate) fn thread_id() -> u32 {
-    use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-    static NEXT: AtomicU32 = AtomicU32::new(0);
     ID.with(|id| {
         if id.get() == 0 {
-            // Relaxed: numbers differ, that is all.
-            id.set(1 + NEXT.fetch_add(1, Relaxed) % (OWNER - 1));
+            id.set(new_id());
         }
         id.get()
     })
+}
+
+#[cfg(not(loom))]
+fn new_id() -> u32 {
+    use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Relaxed: numbers differ, that is all.
+    1 + NEXT.fetch_add(1, Relaxed) % (OWNER - 1)
+}
+
+#[cfg(loom)]
+fn new_id() -> u32 {
+    let name = format!("{:?}", loom::thread::current().id());
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    1 + digits.parse::<u32>().expect("loom numbers its threads")
 }
