@@ -1,12 +1,12 @@
 //! Floor 3, bench-suite. Owns the tables: one per workload and point, with the ratio to its reference; as text for the
 //! terminal. May ask the workload for its columns.
 //!
-//! Where there are three runs and more, the spread gives way to the interval of the median (`± 95 %`, its further end),
-//! and the interval of the ratio to the reference and the verdict follow. On the terminal what would make the table
+//! Where there are three runs and more, the spread gives way to the interval of the median (`± 95 %`, its further end;
+//! `± range` of fewer than five), and the interval of the ratio to the reference and the verdict follow. On the terminal what would make the table
 //! wider than [`WIDTH`] is left out, the interval of the ratio first; the page has it all.
 
 use super::disturbed;
-use super::judge::{Judgement, judged};
+use super::judge::{self, Judgement, judged};
 use super::record::{Record, Status};
 use super::summary::{Group, families};
 use super::view::{Column, Row, View};
@@ -24,8 +24,15 @@ const WIDTH: usize = 110;
 /// The workload's column that the interval replaces.
 const SPREAD: &str = "spread";
 
-/// The columns that are not the workload's.
-const INTERVALS: [&str; 3] = ["± 95 %", "ratio 95 %", "verdict"];
+/// The columns that are not the workload's, with what the intervals are called.
+fn of_intervals(called: &str) -> [String; 3] {
+    let short = called.trim_end_matches(" interval");
+    [
+        format!("± {short}"),
+        format!("ratio {short}"),
+        "verdict".to_owned(),
+    ]
+}
 
 /// One table: a point, a row for each variant.
 #[derive(Debug)]
@@ -114,19 +121,20 @@ pub(crate) fn tables(all: &Judgement, view: &View) -> Vec<Table> {
 }
 
 fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table {
-    let has_interval = group.points.iter().any(|p| p.judged.interval.is_some());
+    let called = judge::intervals([group]);
     let columns: Vec<&Column> = (view.columns)(group)
         .iter()
-        .filter(|column| !(has_interval && column.head == SPREAD))
+        .filter(|column| !(called.is_some() && column.head == SPREAD))
         .collect();
-    let intervals = if has_interval { INTERVALS.len() } else { 0 };
+    let more: Vec<String> = called.map(of_intervals).into_iter().flatten().collect();
+    let intervals = more.len();
     let heads = iter::once((view.title)(group))
         .chain(
             columns
                 .iter()
                 .map(|column| head(column.head, view, reference)),
         )
-        .chain(INTERVALS[..intervals].iter().map(|&name| name.to_owned()));
+        .chain(more);
     let row = |point| {
         let place = Row {
             point,

@@ -50,15 +50,17 @@ pub(super) fn pictures(source: &Source<'_>) -> Vec<Drawn> {
     let long = |sweep: &Sweep<'_>| sweep.groups.len() > 1;
     for sweep in sweeps(&source.all.groups).into_iter().filter(long) {
         let rates = source.view.plot.descending;
+        let with = judge::intervals(sweep.groups.iter().copied())
+            .map_or(String::new(), |called| format!(", with its {called}"));
         put(
             if rates { "rate" } else { "figure" },
-            "median over the runs, with its 95 % interval",
+            &format!("median over the runs{with}"),
             main(source, &sweep, rates),
         );
         if rates {
             put(
                 "speedup",
-                "ratio of the medians, with its 95 % interval",
+                &format!("ratio of the medians{with}"),
                 speedup(source, &sweep),
             );
         }
@@ -364,10 +366,13 @@ fn speedup(source: &Source<'_>, sweep: &Sweep<'_>) -> Option<Picture> {
         },
         true,
     );
+    if own.iter().any(|line| line.spread.len() > 1)
+        && let Some(called) = judge::intervals(sweep.groups.iter().copied())
+    {
+        let note = format!("Ribbons: {called} of the ratio of medians over the runs (bootstrap).");
+        picture.notes.push(note);
+    }
     picture.lines = own;
-    picture
-        .notes
-        .push("Ribbons: 95 % bootstrap interval of the ratio of medians over the runs.".to_owned());
     if let Some(theirs) = theirs {
         let mut ticks: Vec<f64> = picture.x_ticks.take().unwrap_or_default();
         ticks.extend(theirs.speedup.iter().map(|&(n, _)| n as f64));
