@@ -21,6 +21,9 @@ const NOTHING: &str = "-";
 /// Columns of the terminal.
 const WIDTH: usize = 110;
 
+/// The name, rate, time and ratio stay, with the spread, however wide they are.
+const LEAST_COLUMNS: usize = 5;
+
 /// The workload's column that the interval replaces.
 const SPREAD: &str = "spread";
 
@@ -81,12 +84,8 @@ pub(crate) fn render(records: &[Record], workload: Workload, asked: Option<&str>
     let mut text = String::new();
     let all = judged(records, workload, asked);
     let view = &workload.kind().view;
-    let _ = writeln!(
-        text,
-        "\n{}: {}",
-        workload.name(),
-        meaning(view, &all.reference)
-    );
+    let meaning = format!("{}: {}", workload.name(), meaning(view, &all.reference));
+    let _ = writeln!(text, "\n{}", wrapped(&meaning));
     let mut point = String::new();
     for table in tables(&all, view) {
         if table.point != point {
@@ -156,13 +155,7 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
             )
             .collect()
     };
-    let notes = group.points.iter().flat_map(|point| {
-        let name = &point.variant;
-        point
-            .notes()
-            .into_iter()
-            .map(move |note| format!("{name}: {note}"))
-    });
+    let notes = notes(group).into_iter();
     Table {
         point: group.point.clone(),
         reference: reference.to_owned(),
@@ -172,6 +165,44 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
         // The interval of the median has the place of the spread and stays.
         optional: intervals.saturating_sub(1),
     }
+}
+
+/// The notes of a group's runs, those that several variants have once.
+fn notes(group: &Group) -> Vec<String> {
+    let mut by: Vec<(&str, Vec<&str>)> = Vec::new();
+    for point in &group.points {
+        for note in point.notes() {
+            match by.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, variants)) => variants.push(&point.variant),
+                None => by.push((note, vec![&point.variant])),
+            }
+        }
+    }
+    let line = |(note, variants): (&str, Vec<&str>)| {
+        if variants.len() > 1 && variants.len() == group.points.len() {
+            format!("all: {note}")
+        } else {
+            format!("{}: {note}", variants.join(", "))
+        }
+    };
+    by.into_iter().map(line).collect()
+}
+
+/// Words in lines of the terminal's width.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let used = lines.last().map_or(0, |line| line.chars().count());
+        if used > 0 && used + 1 + word.chars().count() > WIDTH {
+            lines.push(format!("  {word}"));
+        } else if let Some(line) = lines.last_mut() {
+            if used > 0 {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
 }
 
 /// The name of a column of ratios ends in what they refer to.
@@ -193,24 +224,36 @@ impl Table {
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
         let columns = self.heads.len();
         let fixed = columns - self.optional;
-        let mut left =
-            WIDTH.saturating_sub(2 + (0..fixed).map(|c| width(c).unwrap_or(0) + 2).sum::<usize>());
-        let mut kept: Vec<usize> = Vec::new();
+        let needs = |column: usize| width(column).unwrap_or(0) + 2;
+        let mut kept: Vec<usize> = (0..fixed).collect();
+        // Too wide without the optional ones, too: the workload's last columns go.
+        while kept.len() > LEAST_COLUMNS
+            && 2 + kept.iter().map(|&c| needs(c)).sum::<usize>() > WIDTH
+        {
+            kept.remove(kept.len() - 2);
+        }
+        let gone: Vec<&str> = (0..fixed)
+            .filter(|column| !kept.contains(column))
+            .map(|column| self.heads[column].as_str())
+            .collect();
+        let mut left = WIDTH.saturating_sub(2 + kept.iter().map(|&c| needs(c)).sum::<usize>());
         for column in (fixed..columns).rev() {
-            let needs = width(column).unwrap_or(0) + 2;
+            let needs = needs(column);
             if needs > left {
                 break;
             }
             left -= needs;
             kept.push(column);
         }
-        kept.extend(0..fixed);
         kept.sort_unstable();
         let rows: Vec<Vec<String>> = rows
             .iter()
             .map(|row| kept.iter().map(|&column| row[column].clone()).collect())
             .collect();
         let mut text = align(&rows);
+        if !gone.is_empty() {
+            let _ = writeln!(text, "  on the page only: {}", gone.join(", "));
+        }
         if self.optional > 0 && !kept.contains(&(columns - 1)) {
             text.push_str(&self.verdicts());
         }
@@ -409,6 +452,40 @@ mod tests {
             "x".repeat(50)
         );
         assert!(longer.text().ends_with(&line), "{}", longer.text());
+    }
+
+    /// A table that is too wide by itself loses its last columns, and says so; lines are wrapped, equal notes told once.
+    #[test]
+    fn nothing_is_wider_than_the_terminal() {
+        let wide = Table {
+            heads: ["a", "b", "c", "d", "e", "f", "spread"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: vec![vec!["1".repeat(18); 7]],
+            notes: Vec::new(),
+            optional: 0,
+            point: String::new(),
+            reference: "x".to_owned(),
+        };
+        let text = wide.text();
+        assert!(text.contains("on the page only: e, f"), "{text}");
+        assert!(text.contains("spread"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
+        let long = wrapped(&"word ".repeat(60));
+        assert_eq!(long.lines().count(), 3);
+        assert!(long.lines().all(|line| line.chars().count() <= WIDTH));
+        let mut records: Vec<Record> = ["hp", "mutex", "none"]
+            .map(|name| sample(Workload::Read, name, 1, 0, 100))
+            .into();
+        for record in &mut records {
+            record.remark("crowded");
+        }
+        let table = render(&records, Workload::Read, None);
+        assert_eq!(table.matches("crowded").count(), 1, "{table}");
+        assert!(table.contains("note: all: crowded"), "{table}");
+        records[2].remark("alone");
+        let table = render(&records, Workload::Read, None);
+        assert!(table.contains("note: hp, mutex: crowded\n"), "{table}");
     }
 
     #[test]
