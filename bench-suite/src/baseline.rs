@@ -7,6 +7,7 @@
 
 use crate::cli::Options;
 use crate::machine::Stamp;
+use crate::points::Points;
 use crate::report::compare;
 use crate::report::record::{Record, Status};
 use crate::report::sink::{Format, Sink};
@@ -79,9 +80,19 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// What the options ask for: reads the baseline, opens the new one. `here` is this machine.
-    pub(crate) fn prepare(options: &Options, here: &Stamp) -> Result<Self, Trouble> {
+    pub(crate) fn prepare(
+        options: &Options,
+        here: &Stamp,
+        points: &Points,
+    ) -> Result<Self, Trouble> {
         let against = match &options.baseline {
-            Some(name) => Some((name.clone(), read(name, here, options.force)?)),
+            Some(name) => {
+                let text = read(name, here, options.force)?;
+                if options.fail_if.is_some() {
+                    can_fail(name, &text, points)?;
+                }
+                Some((name.clone(), text))
+            }
             None => None,
         };
         let save = match &options.save {
@@ -180,6 +191,16 @@ impl Drop for Files {
             // What is left in the folder for temporary files harms nobody.
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+/// Whether so many runs could tell a point to be slower.
+fn can_fail(name: &str, text: &str, points: &Points) -> Result<(), Trouble> {
+    let saved = parse(text).unwrap_or_default();
+    let planned: Vec<Record> = points.jobs.iter().map(Record::empty).collect();
+    match compare::cannot_fail(&saved, &planned, points.runs) {
+        Some(why) => Err(Trouble::Usage(format!("--baseline {name}: {why} (--runs)"))),
+        None => Ok(()),
     }
 }
 

@@ -37,7 +37,7 @@ impl Ready {
         {
             room::check("--threads", most, crew::STACK).map_err(Trouble::Environment)?;
         }
-        let baseline = baseline::Plan::prepare(options, &Stamp::here())?;
+        let baseline = baseline::Plan::prepare(options, &Stamp::here(), points)?;
         Ok(Ready {
             baseline: Some(baseline),
         })

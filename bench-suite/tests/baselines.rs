@@ -7,7 +7,16 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-const POINTS: [&str; 5] = ["read", "--threads", "1", "--variants", "none,mutex"];
+/// As many runs as a verdict needs.
+const POINTS: [&str; 7] = [
+    "read",
+    "--threads",
+    "1",
+    "--variants",
+    "none,mutex",
+    "--runs",
+    "5",
+];
 
 fn run(home: &Path, arguments: &[&str]) -> Output {
     let fast = ["--time", "50ms", "--warmup", "0s"];
@@ -49,7 +58,7 @@ fn records_are_kept_and_compared_with() {
     assert!(first.contains("saved as baseline main:"), "{first}");
     let file = home.join("baselines/main.jsonl");
     let kept = records(&fs::read_to_string(&file).unwrap());
-    assert_eq!(kept.len(), 6);
+    assert_eq!(kept.len(), 10);
     assert!(kept[0]["params"]["machine_record"].is_object());
     assert!(kept[1]["params"].get("machine_record").is_none());
     let second = said(&run(home, &[&POINTS[..], &["--save", "main"]].concat()));
@@ -65,7 +74,7 @@ fn records_are_kept_and_compared_with() {
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(
         (cells[0], &cells[3..6]),
-        ("main", &["2", "6", "read"][..]),
+        ("main", &["2", "10", "read"][..]),
         "{list}"
     );
 
@@ -78,7 +87,7 @@ fn records_are_kept_and_compared_with() {
     assert!(table.contains("read none, 1 threads"), "{table}");
     // With records on the standard output the comparison goes where the tables go.
     let output = run(home, &[&with[..], &["--json", "-"]].concat());
-    assert_eq!(records(&text(&output.stdout)).len(), 6);
+    assert_eq!(records(&text(&output.stdout)).len(), 10);
     assert!(text(&output.stderr).contains("against baseline main"));
 
     // So much faster in the past: slower now, whatever else runs beside.
@@ -101,7 +110,7 @@ fn records_are_kept_and_compared_with() {
     );
     assert_eq!(
         records(&fs::read_to_string(home.join("x.jsonl")).unwrap()).len(),
-        6
+        10
     );
     scale(&file, 1e-8);
     said(&run(home, &[&with[..], &["--fail-if", ">5%"]].concat()));
@@ -136,6 +145,13 @@ fn baselines_that_cannot_be_compared_with() {
     assert!(complaint(&ask("main", &[]), 2).contains("none is saved"));
     said(&run(home, &[&POINTS[..], &["--save", "main"]].concat()));
     said(&run(home, &[&POINTS[..], &["--save", "other"]].concat()));
+    // Too few runs for a verdict: no limit could ever be passed.
+    let few = [&POINTS[..5], &["--time", "60s", "--baseline", "main"]].concat();
+    let few = hpbench(&[&few[..], &["--fail-if", ">5%"]].concat())
+        .env("HPBENCH_HOME", home)
+        .output()
+        .unwrap();
+    assert!(complaint(&few, 2).contains("--baseline main: --fail-if needs 5 runs"));
     let line = complaint(&ask("mian", &[]), 2);
     assert!(line.contains("'mian'") || line.contains("mian:"), "{line}");
     assert!(line.contains("saved are main, other"), "{line}");

@@ -374,3 +374,27 @@ fn look(path: &Path) -> ((u32, u32), usize) {
 fn pixel(path: &Path) -> Vec<u8> {
     decode(path).1[..3].to_vec()
 }
+
+/// What is read is not written over, under whatever name.
+#[test]
+fn inputs_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (a, b) = (path("a.jsonl"), path("b.jsonl.part"));
+    let content = record("m", "hp", 1, 0, 9);
+    for file in [&a, &b] {
+        fs::write(file, &content).unwrap();
+    }
+    let link = path("link");
+    std::os::unix::fs::symlink(&a, &link).unwrap();
+    let unfinished = path("b.jsonl");
+    for output in [&a, &link, &unfinished] {
+        for option in ["-o", "--report", "--markdown"] {
+            let line = complaint(&run(&["report", &a, &b, option, output]), 2);
+            assert!(line.contains("the file that is read"), "{line}");
+        }
+    }
+    for file in [&a, &b] {
+        assert_eq!(fs::read_to_string(file).unwrap(), content);
+    }
+}

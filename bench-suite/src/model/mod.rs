@@ -28,7 +28,7 @@ use crate::calibrate::Calibration;
 use crate::cli::Options;
 use crate::command::say;
 use crate::published;
-use crate::report::sink::Target;
+use crate::report::sink::{Target, not_an_input};
 use crate::trouble::Trouble;
 use clap::{Args, ValueEnum};
 use lazy::{Bands, Explanation};
@@ -145,6 +145,11 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     if options.json.is_some() && options.json == ask.svg {
         return usage("--json and --svg cannot write the same file".to_owned());
     }
+    let costs: Vec<PathBuf> = ask.machine.iter().map(PathBuf::from).collect();
+    for (option, path) in [("--json", &options.json), ("--svg", &ask.svg)] {
+        path.as_deref()
+            .map_or(Ok(()), |path| not_an_input(option, path, &costs))?;
+    }
     let open = |option: &str, path: &Option<PathBuf>| {
         path.as_deref()
             .map(|path| Target::open(option, path))
@@ -241,6 +246,9 @@ fn described(machine: &str, options: &Options) -> Result<Description, Trouble> {
 /// `--validate`.
 fn check_against(path: &Path, ask: &Ask, options: &Options) -> Result<(), Trouble> {
     options.without_runs("model --validate", false)?;
+    if let Some(json) = &options.json {
+        not_an_input("--json", json, &[path.to_owned()])?;
+    }
     let machine = described(ask.machine.as_deref().unwrap_or("this"), options)?;
     let found = validate::validate(path, machine)?;
     let Some(json) = &options.json else {

@@ -14,9 +14,11 @@ use super::LABEL;
 use super::lazy::{Params, predict};
 use super::machine::Description;
 use crate::published::show::columns;
+use crate::report::facts::by_machine;
 use crate::report::human;
 use crate::report::record::{Record, Status};
 use crate::report::stats::median;
+use crate::report::summary::Apart;
 use crate::trouble::Trouble;
 use crate::workloads::Workload;
 use serde::Serialize;
@@ -39,6 +41,8 @@ const TRANSFERS: [f64; 2] = [1.0, 2.0];
 pub(super) struct Row {
     think_ns: u64,
     threads: usize,
+    /// What else the runs were made with: how often the mm was replaced, and what differs within the file.
+    conditions: String,
     /// Runs of the one with fewer.
     runs: usize,
     /// Z.
@@ -97,7 +101,16 @@ fn read(path: &Path) -> Result<Vec<Record>, Trouble> {
 
 /// Predicts each point of `path`.
 pub(super) fn validate(path: &Path, machine: Description) -> Result<Validation, Trouble> {
-    let validation = compare(&read(path)?, machine);
+    let records = read(path)?;
+    let machines = by_machine(&records);
+    if machines.len() > 1 {
+        return Err(Trouble::Usage(format!(
+            "--validate {}: the runs are from {} machines, which have no common median; give one machine's",
+            path.display(),
+            machines.len()
+        )));
+    }
+    let validation = compare(&records, machine);
     if validation.rows.is_empty() {
         return Err(Trouble::Usage(format!(
             "--validate {}: {}",
@@ -108,13 +121,26 @@ pub(super) fn validate(path: &Path, machine: Description) -> Result<Validation, 
     Ok(validation)
 }
 
+/// The replacement of the mm, and what differs within the file.
+fn conditions(record: &Record, apart: &Apart) -> String {
+    let swap = record.number("swap_ms").map(|ms| format!("swap {ms} ms"));
+    let words = swap.into_iter().chain([apart.words(record)]);
+    words
+        .filter(|words| !words.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
 fn compare(records: &[Record], machine: Description) -> Validation {
-    type Rates<'a> = BTreeMap<(u64, usize), BTreeMap<&'a str, Vec<f64>>>;
+    type Rates<'a> = BTreeMap<(u64, usize, String), BTreeMap<&'a str, Vec<f64>>>;
     let mut rates = Rates::new();
     let mut measured_on = Vec::new();
+    let apart = Apart::of(records);
     for record in records {
         let think = record.number("think_ns").unwrap_or(0.0) as u64;
-        let variants = rates.entry((think, record.threads)).or_default();
+        let variants = rates
+            .entry((think, record.threads, conditions(record, &apart)))
+            .or_default();
         let runs = variants.entry(record.variant.as_str()).or_default();
         runs.push(record.ops_per_s);
         if let Some(machine) = record.text("machine")
@@ -124,18 +150,22 @@ fn compare(records: &[Record], machine: Description) -> Validation {
         }
     }
     // Runs that did nothing tell nothing.
-    let rate = |point: &(u64, usize), variant: &str| {
+    let rate = |point: &(u64, usize, String), variant: &str| {
         median(rates.get(point)?.get(variant)?).filter(|&rate| rate > 0.0)
     };
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for (point, variants) in &rates {
-        let &(think_ns, threads) = point;
-        let name = format!("Z = {think_ns} ns, {}", human::plural(threads, "thread"));
+        let (think_ns, threads, conditions) = point;
+        let (&think_ns, &threads) = (think_ns, threads);
+        let mut name = format!("Z = {think_ns} ns, {}", human::plural(threads, "thread"));
+        if !conditions.is_empty() {
+            name.push_str(&format!(", {conditions}"));
+        }
         let (Some(counted), Some(free)) = (rate(point, COUNTED), rate(point, FREE)) else {
             left_out.push(format!("{name}: needs runs of {COUNTED} and of {FREE}"));
             continue;
         };
-        let Some(alone) = rate(&(think_ns, 1), FREE) else {
+        let Some(alone) = rate(&(think_ns, 1, conditions.clone()), FREE) else {
             left_out.push(format!(
                 "{name}: needs a run of {FREE} with one thread, for Z"
             ));
@@ -163,6 +193,7 @@ fn compare(records: &[Record], machine: Description) -> Validation {
         rows.push(Row {
             think_ns,
             threads,
+            conditions: conditions.clone(),
             runs: variants[COUNTED].len().min(variants[FREE].len()),
             alone_ns,
             measured_pct,
@@ -204,6 +235,7 @@ pub(super) fn show(found: &Validation) -> String {
         "model % (n = 1)",
         "model % (n = 2)",
         "residuals pp",
+        "conditions",
     ];
     let signed = |value: f64| format!("{:+.1}", (value * 10.0).round() / 10.0 + 0.0);
     let mut table = vec![heading.map(str::to_owned).to_vec()];
@@ -217,6 +249,7 @@ pub(super) fn show(found: &Validation) -> String {
             signed(row.predicted_pct[0]),
             signed(row.predicted_pct[1]),
             row.residual_pp.map(signed).join(", "),
+            row.conditions.clone(),
         ]);
     }
     text.push_str(&columns(&table));
@@ -278,6 +311,43 @@ mod tests {
         let text = show(&found);
         assert!(text.starts_with(LABEL));
         assert!(text.contains("n = 2: 3 of 3 points"), "{text}");
+    }
+
+    #[test]
+    fn replacements_are_points_of_their_own() {
+        let mut records = Vec::new();
+        for (swap, free) in [(1, 100), (10, 300)] {
+            for (variant, ops) in [(FREE, free), (COUNTED, 50)] {
+                let mut record = run(variant, 0, 1, ops);
+                record.set("swap_ms", f64::from(swap));
+                records.push(record);
+            }
+        }
+        let found = compare(&records, Description::seed004());
+        let rows: Vec<_> = found
+            .rows
+            .iter()
+            .map(|row| row.measured_pct.round())
+            .collect();
+        assert_eq!(rows, [100.0, 500.0]);
+        let text = show(&found);
+        assert!(
+            text.contains("swap 1 ms") && text.contains("swap 10 ms"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn machines_are_not_mixed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.jsonl");
+        let mut records = [run(FREE, 0, 1, 100), run(COUNTED, 0, 1, 50)];
+        records[1].set("machine", "there");
+        let lines: String = records.iter().map(Record::to_line).collect();
+        std::fs::write(&path, lines).unwrap();
+        let trouble = validate(&path, Description::seed004()).unwrap_err();
+        assert_eq!(trouble.code(), 2);
+        assert!(trouble.to_string().contains("2 machines"), "{trouble}");
     }
 
     #[test]

@@ -4,14 +4,20 @@
 //! The unit is the run (a process of its own). Runs are drawn with replacement, both sides of a ratio each for itself;
 //! an interval leaves out [`OUTSIDE`] of the resampled figures, half on each end. Equal input gives equal output.
 //!
-//! Few runs have few resamples that differ: of three runs the interval of a median is about their range, and it covers
-//! less than it says. It never claims what fewer than [`LEAST`] runs would have to carry.
+//! Few runs have few resamples that differ: of fewer than [`FULL`] the interval of a median is their range, covers less
+//! than 95 %, and is called a range. That all runs of one side lie beyond all of the other happens by chance, too: no
+//! comparison is surer than that chance, so that of 3 runs against 3 nothing is said, and of long sweeps more runs are
+//! asked for, see [`needed`].
 
 use super::stats::median;
 use crate::engine::plan::Random;
 
-/// Runs on each side below which nothing is said.
+/// Runs below which there is no interval.
 pub(crate) const LEAST: usize = 3;
+
+/// Runs from which an interval covers about what it says: the range of 3 holds the median in 75 % of the cases, that of
+/// 4 in 88 %, that of 5 in 94 %.
+pub(crate) const FULL: usize = 5;
 
 /// Closer to 1 than this is no change, however sure.
 pub(crate) const NOISE: f64 = 0.01;
@@ -68,6 +74,39 @@ impl Interval {
     }
 }
 
+/// The chance that `a` and `b` runs of the same kind lie apart, all of one side beyond all of the other: two of the ways
+/// to deal them to the sides.
+fn floor(a: usize, b: usize) -> f64 {
+    let ways: f64 = (1..=a).map(|i| (b + i) as f64 / i as f64).product();
+    (2.0 / ways).min(1.0)
+}
+
+/// Whether so many runs could ever decide the surest of `family` comparisons.
+pub(crate) fn can_decide(a: usize, b: usize, family: usize) -> bool {
+    a.min(b) >= LEAST && floor(a, b) <= OUTSIDE / family as f64
+}
+
+/// Runs on each side from which the surest of `family` comparisons can be decided.
+pub(crate) fn needed(family: usize) -> usize {
+    let enough = |&runs: &usize| can_decide(runs, runs, family.max(1));
+    (LEAST..).find(enough).unwrap_or(usize::MAX)
+}
+
+/// What the intervals of medians over so many runs are called, where there is one.
+pub(crate) fn called(runs: impl IntoIterator<Item = usize>) -> Option<&'static str> {
+    let (mut few, mut full) = (false, false);
+    for runs in runs {
+        full |= runs >= FULL;
+        few |= (LEAST..FULL).contains(&runs);
+    }
+    match (few, full) {
+        (false, false) => None,
+        (true, false) => Some("range"),
+        (false, true) => Some("95 % interval"),
+        (true, true) => Some("range or 95 % interval"),
+    }
+}
+
 /// Draws runs with replacement, without a new vector each time.
 struct Resampled<'a> {
     runs: &'a [f64],
@@ -103,9 +142,11 @@ pub(crate) struct Ratio {
     pub(crate) of_medians: f64,
     /// Where it may lie.
     pub(crate) interval: Interval,
-    /// Twice the share of resamples on the wrong side of 1, and at least one resample's share: what says how surely the
-    /// ratio is not 1.
+    /// Twice the share of resamples on the wrong side of 1, and at least one resample's share and [`floor`]: what says
+    /// how surely the ratio is not 1.
     pub(crate) p: f64,
+    /// What `p` can be at best, of so many runs.
+    floor: f64,
     /// Runs on the side that has fewer.
     pub(crate) runs: usize,
 }
@@ -132,7 +173,10 @@ impl Ratio {
         let wrong = share(|ratio| ratio <= 1.0).min(share(|ratio| ratio >= 1.0));
         Some(Ratio {
             of_medians,
-            p: (2.0 * wrong).clamp(1.0 / resamples as f64, 1.0),
+            p: (2.0 * wrong)
+                .max(floor(a.len(), b.len()))
+                .clamp(1.0 / resamples as f64, 1.0),
+            floor: floor(a.len(), b.len()),
             interval: Interval::of(ratios),
             runs: a.len().min(b.len()),
         })
@@ -150,10 +194,15 @@ impl Ratio {
         }
     }
 
+    /// Whether so many runs could ever decide.
+    fn can_decide(self) -> bool {
+        self.runs >= LEAST && self.floor <= OUTSIDE
+    }
+
     /// What can be said, if the correction over the whole family lets it count (`holds`).
     fn verdict(self, holds: bool) -> Verdict {
         match () {
-            () if self.runs < LEAST => Verdict::TooFew,
+            () if !self.can_decide() => Verdict::TooFew,
             () if (self.of_medians - 1.0).abs() <= NOISE => Verdict::NoChange,
             () if !self.interval.leaves_out(1.0) => Verdict::NoChange,
             () if !holds => Verdict::Undecided,
@@ -174,7 +223,7 @@ pub(crate) enum Verdict {
     NoChange,
     /// The interval leaves out 1, but among so many comparisons one such is bound to turn up.
     Undecided,
-    /// Fewer than [`LEAST`] runs on a side.
+    /// However far apart they lie, so few runs do so by chance.
     TooFew,
 }
 
@@ -195,7 +244,7 @@ impl Verdict {
 /// or *slower* among all of them at [`OUTSIDE`].
 pub(crate) fn verdicts(ratios: &[Ratio]) -> Vec<Verdict> {
     let mut order: Vec<usize> = (0..ratios.len())
-        .filter(|&i| ratios[i].runs >= LEAST)
+        .filter(|&i| ratios[i].can_decide())
         .collect();
     order.sort_by(|&a, &b| ratios[a].p.total_cmp(&ratios[b].p));
     let mut holds = vec![false; ratios.len()];
@@ -241,12 +290,15 @@ mod tests {
         assert!((ratio.of_medians - 0.9).abs() < 1e-12);
         let Interval { low, high } = ratio.interval;
         assert!(low <= 0.9 && (0.9..1.0).contains(&high));
-        assert_eq!(ratio.p, 1.0 / RESAMPLES as f64);
+        assert_eq!(ratio.p, 2.0 / 252.0, "5 of 10 runs");
         assert_eq!(alone(&BASE, &slow), Verdict::Slower);
         assert_eq!(alone(&slow, &BASE), Verdict::Faster);
         assert_eq!(alone(&BASE, &BASE), Verdict::NoChange);
         assert_eq!(alone(&BASE[..2], &slow[..2]), Verdict::TooFew);
         assert_eq!(alone(&BASE, &slow[..2]), Verdict::TooFew);
+        // Of 3 and 3 runs of the same kind a tenth lies apart like this.
+        assert_eq!(alone(&BASE[..3], &slow[..3]), Verdict::TooFew);
+        assert_eq!(alone(&BASE[..4], &slow[..4]), Verdict::Slower);
         // So far apart that a tenth means nothing.
         let wide = [50.0, 150.0, 100.0, 80.0, 120.0];
         assert_eq!(
@@ -291,7 +343,8 @@ mod tests {
         );
         assert_eq!(verdicts(&[ratio]), [Verdict::Faster]);
         let family = 50;
-        let sure = Ratio::of(&BASE, &BASE.map(|rate| rate * 0.9), family).unwrap();
+        let nine = |rate: f64| [rate, rate + 1.0, rate - 1.0].repeat(3);
+        let sure = Ratio::of(&nine(100.0), &nine(90.0), family).unwrap();
         let mut all = vec![Ratio::of(&[100.0; 5], &doubtful, family).unwrap(); family];
         all[7] = sure;
         let verdicts = verdicts(&all);
@@ -305,11 +358,53 @@ mod tests {
         );
     }
 
-    /// The floor of p is low enough for the surest of a long sweep.
+    /// As often as promised and not more: runs of the same kind, 3 % apart.
+    #[test]
+    fn false_verdicts_are_rare() {
+        let mut random = Random::new(7);
+        let mut runs = |n: usize| -> Vec<f64> {
+            let mut one = || {
+                let sum: usize = (0..12).map(|_| random.below(1000)).sum();
+                1000.0 + 30.0 * (sum as f64 / 1000.0 - 6.0)
+            };
+            (0..n).map(|_| one()).collect()
+        };
+        let mut wrong = |runs_each: usize, family: usize, times: usize| {
+            let sweep = |_: &usize| {
+                let base = runs(runs_each);
+                let ratios: Vec<Ratio> = (0..family)
+                    .map(|_| Ratio::of(&base, &runs(runs_each), family).unwrap())
+                    .collect();
+                verdicts(&ratios)
+                    .iter()
+                    .any(|v| matches!(v, Verdict::Faster | Verdict::Slower))
+            };
+            (0..times).filter(sweep).count()
+        };
+        assert_eq!(wrong(3, 11, 3), 0);
+        assert!(wrong(5, 1, 60) <= 3);
+        assert!(wrong(6, 11, 6) <= 1);
+    }
+
+    #[test]
+    fn runs_that_sweeps_need() {
+        let of = [1, 3, 4, 6, 7, 23, 24, 85, 86].map(needed);
+        assert_eq!(of, [4, 5, 5, 5, 6, 6, 7, 7, 8]);
+        assert_eq!(floor(3, 3), 0.1);
+        assert_eq!(floor(0, 5), 1.0);
+        assert_eq!(called([1, 2]), None);
+        assert_eq!(called([2, 3, 4]), Some("range"));
+        assert_eq!(called([5, 9]), Some("95 % interval"));
+        assert_eq!(called([3, 9]), Some("range or 95 % interval"));
+    }
+
+    /// The floor of p is low enough for the surest of a long sweep, of runs enough.
     #[test]
     fn a_long_sweep_can_decide() {
+        let many: Vec<f64> = (0..9).map(|run| 100.0 + f64::from(run)).collect();
+        let slow: Vec<f64> = many.iter().map(|rate| rate * 0.8).collect();
         for family in [1, 100, 400, 1000] {
-            let sure = Ratio::of(&BASE, &BASE.map(|rate| rate * 0.9), family).unwrap();
+            let sure = Ratio::of(&many, &slow, family).unwrap();
             assert!(
                 verdicts(&vec![sure; family])
                     .iter()
@@ -318,7 +413,7 @@ mod tests {
             );
         }
         let beyond = 2 * MOST_RESAMPLES;
-        let sure = Ratio::of(&BASE, &BASE.map(|rate| rate * 0.9), beyond).unwrap();
+        let sure = Ratio::of(&many, &slow, beyond).unwrap();
         assert!(
             verdicts(&vec![sure; beyond])
                 .iter()

@@ -4,6 +4,8 @@
 use super::record::Record;
 use super::theirs::Topology;
 use crate::engine::places;
+use crate::engine::sysroot::Root;
+use crate::machine::Sheet;
 use crate::workloads::capabilities::Machine;
 use serde_json::Value;
 
@@ -21,7 +23,7 @@ pub(crate) struct Facts {
 const UNKNOWN: &str = "unknown machine";
 
 /// What tells a record's machine from others: names may be the same.
-fn identity(record: &Record) -> Option<&str> {
+pub(crate) fn identity(record: &Record) -> Option<&str> {
     record.text("machine_id").or_else(|| record.text("machine"))
 }
 
@@ -54,7 +56,12 @@ impl Facts {
         let here = Machine::look();
         let mut names = records.iter().filter_map(|record| record.text("machine"));
         let name = names.next().unwrap_or(UNKNOWN);
-        let is_here = name == here.name();
+        // A machine of the same name is another one if its id says so.
+        let made_here = |id| id == Sheet::look(&Root::here(), true).id();
+        let mut ids = records
+            .iter()
+            .filter_map(|record| record.text("machine_id"));
+        let is_here = name == here.name() && ids.next().is_none_or(made_here);
         let look = || {
             let mut value = serde_json::to_value(&here).expect("a description is plain data");
             // What is true of this process and need not be of the one that measured.
@@ -218,8 +225,13 @@ mod tests {
     fn this_machine_is_looked_at() {
         let mut record = sample(Workload::Read, "hp", 1, 0, 1);
         record.set("machine", Machine::look().name());
-        let facts = Facts::of(&[record]);
+        let facts = Facts::of(std::slice::from_ref(&record));
         assert!(facts.topology.unwrap().cpus > 0);
         assert!(facts.rows.iter().any(|(name, _)| name == "kernel"));
+        record.set("machine_id", "0123456789abcdef");
+        let twin = Facts::of(std::slice::from_ref(&record));
+        assert!(twin.topology.is_none(), "of the same name");
+        record.set("machine_id", Sheet::look(&Root::here(), true).id());
+        assert!(Facts::of(&[record]).topology.is_some());
     }
 }

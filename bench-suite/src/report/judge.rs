@@ -4,7 +4,7 @@
 //! The main figure is that of the workload's first panel, and the picture says which end of it is better. All points of
 //! a workload are judged together, so that a long sweep does not find a *faster* by chance.
 
-use super::bootstrap::{Interval, Ratio, Verdict, verdicts};
+use super::bootstrap::{Interval, Ratio, Verdict, called, verdicts};
 use super::stats::median;
 use super::summary::{Group, groups};
 use super::view::{Figure, Plot, View};
@@ -18,6 +18,8 @@ pub(crate) struct Judged {
     pub(crate) median: Option<f64>,
     /// Interval of that median, of three runs and more.
     pub(crate) interval: Option<Interval>,
+    /// Runs that have the figure.
+    pub(crate) runs: usize,
     /// Against the reference, as the figure is: of times, less than 1 is better. Nothing for the reference itself.
     pub(crate) ratio: Option<Ratio>,
     /// In words; nothing for the reference itself.
@@ -44,6 +46,12 @@ pub(crate) fn judged(records: &[Record], workload: Workload, asked: Option<&str>
     let reference = reference(view, &groups, asked).to_owned();
     judge(&mut groups, &view.plot, &reference);
     Judgement { groups, reference }
+}
+
+/// What the intervals of `groups` are called, where there is one.
+pub(crate) fn intervals<'a>(groups: impl IntoIterator<Item = &'a Group>) -> Option<&'static str> {
+    let points = groups.into_iter().flat_map(|group| &group.points);
+    called(points.map(|point| point.judged.runs))
 }
 
 /// Groups whose points are judged, and against what.
@@ -73,6 +81,7 @@ fn judge(groups: &mut [Group], plot: &Plot, reference: &str) {
             let runs = point.runs(figure);
             point.judged.median = median(&runs);
             point.judged.interval = Interval::of_median(&runs);
+            point.judged.runs = runs.len();
             if point.variant == reference {
                 continue;
             }
@@ -169,18 +178,18 @@ mod tests {
     use super::*;
     use crate::report::record::tests::sample;
 
-    fn runs(workload: Workload, variant: &str, rates: [u64; 3]) -> Vec<Record> {
+    fn runs(workload: Workload, variant: &str, rates: [u64; 5]) -> Vec<Record> {
         let one = |(run, &ops): (usize, &u64)| sample(workload, variant, 2, run, ops);
         rates.iter().enumerate().map(one).collect()
     }
 
     #[test]
     fn points_are_judged_against_the_reference() {
-        let mut records = runs(Workload::Read, "hp", [1000, 1010, 990]);
-        records.extend(runs(Workload::Read, "none", [2000, 2010, 1990]));
-        records.extend(runs(Workload::Read, "mutex", [500, 510, 490]));
-        records.extend(runs(Workload::Read, "rwlock", [1000, 1004, 996]));
-        records.extend(runs(Workload::Read, "seize", [1, 2, 3])[..2].to_vec());
+        let mut records = runs(Workload::Read, "hp", [1000, 1010, 990, 1005, 995]);
+        records.extend(runs(Workload::Read, "none", [2000, 2010, 1990, 2005, 1995]));
+        records.extend(runs(Workload::Read, "mutex", [500, 510, 490, 505, 495]));
+        records.extend(runs(Workload::Read, "rwlock", [1000, 1004, 996, 1002, 998]));
+        records.extend(runs(Workload::Read, "seize", [1, 2, 3, 4, 5])[..2].to_vec());
         let of = |asked, variant: &str| {
             let all = judged(&records, Workload::Read, asked);
             all.groups[0].point(variant).unwrap().judged.clone()
@@ -199,14 +208,18 @@ mod tests {
         );
         let change = of(None, "mutex").change().unwrap();
         assert!(change.starts_with("-50 % [-5"), "{change}");
-        assert_eq!(of(None, "none").ratio_interval().unwrap(), "1.97-2.03");
+        assert_eq!(of(None, "none").ratio_interval().unwrap(), "1.98-2.02");
     }
 
     /// Of times less is better; the ratio stays that of the times.
     #[test]
     fn times_are_turned_round() {
-        let mut records = runs(Workload::Scan, "hp", [1000, 1010, 990]);
-        records.extend(runs(Workload::Scan, "seize", [2000, 2010, 1990]));
+        let mut records = runs(Workload::Scan, "hp", [1000, 1010, 990, 1005, 995]);
+        records.extend(runs(
+            Workload::Scan,
+            "seize",
+            [2000, 2010, 1990, 2005, 1995],
+        ));
         let all = judged(&records, Workload::Scan, None);
         let seize = &all.groups[0].point("seize").unwrap().judged;
         assert_eq!(seize.verdict, Some("faster"));

@@ -51,10 +51,11 @@ fn table(
         .map(|point| point.records().len())
         .max()
         .unwrap_or(0);
-    let change = if most >= LEAST {
-        format!("change against {reference} with its 95 % bootstrap interval in per cent")
-    } else {
-        format!("change against {reference} (fewer than {LEAST} runs: no interval)")
+    let change = match judge::intervals(sweep.groups.iter().copied()) {
+        Some(called) => {
+            format!("change against {reference} with its {called} (bootstrap) in per cent")
+        }
+        None => format!("change against {reference} (fewer than {LEAST} runs: no interval)"),
     };
     let axis = view.plot.axis.replace(", logarithmic", "");
     let _ = writeln!(

@@ -3,6 +3,7 @@
 
 use super::output::{Outputs, Page};
 use super::record::{Record, Status};
+use super::sink::not_an_input;
 use crate::cli::Options;
 use crate::command::Voice;
 use crate::trouble::Trouble;
@@ -64,6 +65,10 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
         return Err(Trouble::Usage(
             "-o - and --markdown - cannot share the standard output".to_owned(),
         ));
+    }
+    let outputs = [("-o", page), ("--markdown", options.markdown.as_deref())];
+    for (option, path) in outputs {
+        path.map_or(Ok(()), |path| not_an_input(option, path, &ask.files))?;
     }
     let mut seen = HashSet::new();
     let mut records = Vec::new();

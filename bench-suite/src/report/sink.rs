@@ -34,6 +34,26 @@ enum Place {
     },
 }
 
+/// A file that is read is not written over, neither it nor by way of the `.part` beside an output.
+pub(crate) fn not_an_input(option: &str, output: &Path, inputs: &[PathBuf]) -> Result<(), Trouble> {
+    let whole = |path: &Path| fs::canonicalize(path).ok();
+    let beside = whole(output).unwrap_or_else(|| output.to_owned());
+    let mut part: OsString = beside.as_os_str().to_owned();
+    part.push(".part");
+    let written = [Some(beside), whole(Path::new(&part))];
+    for input in inputs {
+        let regular = fs::metadata(input).is_ok_and(|meta| meta.is_file());
+        if regular && written.contains(&whole(input)) {
+            return Err(Trouble::Usage(format!(
+                "{option} {}: would be written over the file that is read, {}",
+                output.display(),
+                input.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl Target {
     /// Opens `path` for `option`; `-` is the standard output.
     pub(crate) fn open(option: &str, path: &Path) -> Result<Self, Trouble> {

@@ -6,6 +6,8 @@ use super::record::{Record, Status};
 use super::stats::{median, spread};
 use super::view::View;
 use crate::workloads::Workload;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Points that may be compared: same workload, same threads, same pauses, and the same of everything else.
 #[derive(Debug)]
@@ -119,9 +121,70 @@ impl Group {
     }
 }
 
+/// What else a run was made with: runs that differ in it are never put together. All but the rung, which is a variant's
+/// own, are those of a command.
+const CONDITIONS: [&str; 4] = ["pin", "build", "quick", "time_s"];
+
+/// The conditions in which some records differ, workload by workload.
+pub(crate) struct Apart {
+    /// Those of the runs of a workload.
+    keys: BTreeSet<(&'static str, &'static str)>,
+    /// Variants of a workload that ran on several rungs.
+    rungs: BTreeSet<(&'static str, String)>,
+}
+
+impl Apart {
+    /// Of runs that count.
+    pub(crate) fn of(records: &[Record]) -> Self {
+        let mut values: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+        let mut rungs: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+        for record in records.iter().filter(|r| r.status == Status::Ok) {
+            let workload = record.workload.name();
+            for key in CONDITIONS {
+                let value = in_words(record, key);
+                values.entry((workload, key)).or_default().insert(value);
+            }
+            if record.params.contains_key(RUNG) {
+                let variant = (workload, record.variant.clone());
+                let value = in_words(record, RUNG);
+                rungs.entry(variant).or_default().insert(value);
+            }
+        }
+        values.retain(|_, different| different.len() > 1);
+        rungs.retain(|_, different| different.len() > 1);
+        Apart {
+            keys: values.into_keys().collect(),
+            rungs: rungs.into_keys().collect(),
+        }
+    }
+
+    /// Those of a record in which others differ: `pin=none, build=release`; mostly empty.
+    pub(crate) fn words(&self, record: &Record) -> String {
+        let workload = record.workload.name();
+        let differs = |key: &&str| self.keys.contains(&(workload, *key));
+        let variant = (workload, record.variant.clone());
+        let rung = self.rungs.contains(&variant).then_some(RUNG);
+        let keys = CONDITIONS.into_iter().filter(differs).chain(rung);
+        let words: Vec<String> = keys.map(|key| in_words(record, key)).collect();
+        words.join(", ")
+    }
+}
+
+/// Names the rung that a library took.
+const RUNG: &str = "rung";
+
+fn in_words(record: &Record, key: &str) -> String {
+    match record.params.get(key) {
+        Some(Value::String(word)) => format!("{key}={word}"),
+        Some(value) => format!("{key}={value}"),
+        None => format!("{key} not told"),
+    }
+}
+
 /// The groups of `workload` in ascending order of threads, writers alone before mixed, short pauses before long.
 pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
+    let apart = Apart::of(records);
     for record in records
         .iter()
         .filter(|r| r.workload == workload && r.status == Status::Ok)
@@ -129,14 +192,19 @@ pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
         let count = |key| record.number(key).unwrap_or(0.0) as usize;
         let shape = (count("readers"), count("writers"));
         let pauses = (count("hold_ns") as u64, count("idle"));
-        let point = record.text("point").unwrap_or_default();
+        let parts = [
+            record.text("point").unwrap_or_default(),
+            &apart.words(record),
+        ];
+        let point = parts.map(str::to_owned).into_iter();
+        let point: Vec<String> = point.filter(|part| !part.is_empty()).collect();
+        let point = point.join(", ");
         let same = |g: &Group| {
-            (g.threads, g.shape, g.pauses, g.point.as_str())
-                == (record.threads, shape, pauses, point)
+            (g.threads, g.shape, g.pauses, &g.point) == (record.threads, shape, pauses, &point)
         };
         let at = groups.iter().position(same).unwrap_or_else(|| {
             groups.push(Group {
-                point: point.to_owned(),
+                point: point.clone(),
                 threads: record.threads,
                 shape,
                 pauses,
@@ -326,6 +394,41 @@ mod tests {
         assert_eq!(sweeps[0].threads(), [1, 2]);
         assert_eq!(sweeps[1].what(), "grab=idle");
         assert_eq!(groups[2].points[0].runs(Point::rate), [1.0, 5.0]);
+    }
+
+    /// A run of another build, or placed in another way, is no repetition.
+    #[test]
+    fn conditions_keep_apart() {
+        let with = |variant: &str, key: &str, value: &str, ops| {
+            let mut record = sample(Workload::Read, variant, 1, 0, ops);
+            record.set(key, value);
+            record
+        };
+        for (key, title) in [
+            ("pin", ["pin=core-first", "pin=none"]),
+            ("build", ["build=debug", "build=release"]),
+            ("rung", ["rung=fence", "rung=rseq"]),
+        ] {
+            let value = |n: usize| title[n].split_once('=').unwrap().1;
+            let mut records = vec![
+                with("hp", key, value(0), 1),
+                with("hp", key, value(1), 100),
+                with("hp", key, value(1), 300),
+            ];
+            let groups_of = groups(&records, Workload::Read);
+            let points: Vec<&str> = groups_of.iter().map(|g| g.point.as_str()).collect();
+            assert_eq!(points, title);
+            assert_eq!(groups_of[1].points[0].rate(), Some(200.0));
+            // What is the same everywhere is in no title.
+            records.remove(0);
+            assert_eq!(groups(&records, Workload::Read)[0].point, "");
+        }
+        // Of different variants the rungs may differ.
+        let records = [
+            with("hp", "rung", "fence", 1),
+            with("hp-asym", "rung", "rseq", 1),
+        ];
+        assert_eq!(groups(&records, Workload::Read).len(), 1);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod sweep;
 
 use super::bootstrap::Interval;
 use super::facts::Facts;
-use super::judge::judged;
+use super::judge::{intervals, judged};
 use super::record::Record;
 use super::summary::{Group, families};
 use super::theirs::Topology;
@@ -60,11 +60,14 @@ pub(crate) fn pictures(
     let all = judged(records, workload, asked);
     let view = &workload.kind().view;
     let mut drawn: Vec<Drawn> = families(&all.groups)
-        .filter_map(|family| chart(family, &view.plot))
-        .filter(Chart::is_for_bars)
-        .map(|chart| Drawn {
+        .filter_map(|family| Some((family, chart(family, &view.plot)?)))
+        .filter(|(_, chart)| chart.is_for_bars())
+        .map(|(family, chart)| Drawn {
             kind: String::new(),
-            caption: "medians over the runs; thin strokes: their 95 % intervals".to_owned(),
+            caption: match intervals(family) {
+                Some(called) => format!("medians over the runs; thin strokes: their {called}s"),
+                None => "medians over the runs".to_owned(),
+            },
             svg: bars::draw(&chart),
         })
         .collect();

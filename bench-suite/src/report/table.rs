@@ -1,12 +1,12 @@
 //! Floor 3, bench-suite. Owns the tables: one per workload and point, with the ratio to its reference; as text for the
 //! terminal. May ask the workload for its columns.
 //!
-//! Where there are three runs and more, the spread gives way to the interval of the median (`± 95 %`, its further end),
-//! and the interval of the ratio to the reference and the verdict follow. On the terminal what would make the table
+//! Where there are three runs and more, the spread gives way to the interval of the median (`± 95 %`, its further end;
+//! `± range` of fewer than five), and the interval of the ratio to the reference and the verdict follow. On the terminal what would make the table
 //! wider than [`WIDTH`] is left out, the interval of the ratio first; the page has it all.
 
 use super::disturbed;
-use super::judge::{Judgement, judged};
+use super::judge::{self, Judgement, judged};
 use super::record::{Record, Status};
 use super::summary::{Group, families};
 use super::view::{Column, Row, View};
@@ -21,11 +21,21 @@ const NOTHING: &str = "-";
 /// Columns of the terminal.
 const WIDTH: usize = 110;
 
+/// The name, rate, time and ratio stay, with the spread, however wide they are.
+const LEAST_COLUMNS: usize = 5;
+
 /// The workload's column that the interval replaces.
 const SPREAD: &str = "spread";
 
-/// The columns that are not the workload's.
-const INTERVALS: [&str; 3] = ["± 95 %", "ratio 95 %", "verdict"];
+/// The columns that are not the workload's, with what the intervals are called.
+fn of_intervals(called: &str) -> [String; 3] {
+    let short = called.trim_end_matches(" interval");
+    [
+        format!("± {short}"),
+        format!("ratio {short}"),
+        "verdict".to_owned(),
+    ]
+}
 
 /// One table: a point, a row for each variant.
 #[derive(Debug)]
@@ -74,12 +84,8 @@ pub(crate) fn render(records: &[Record], workload: Workload, asked: Option<&str>
     let mut text = String::new();
     let all = judged(records, workload, asked);
     let view = &workload.kind().view;
-    let _ = writeln!(
-        text,
-        "\n{}: {}",
-        workload.name(),
-        meaning(view, &all.reference)
-    );
+    let meaning = format!("{}: {}", workload.name(), meaning(view, &all.reference));
+    let _ = writeln!(text, "\n{}", wrapped(&meaning));
     let mut point = String::new();
     for table in tables(&all, view) {
         if table.point != point {
@@ -114,19 +120,20 @@ pub(crate) fn tables(all: &Judgement, view: &View) -> Vec<Table> {
 }
 
 fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table {
-    let has_interval = group.points.iter().any(|p| p.judged.interval.is_some());
+    let called = judge::intervals([group]);
     let columns: Vec<&Column> = (view.columns)(group)
         .iter()
-        .filter(|column| !(has_interval && column.head == SPREAD))
+        .filter(|column| !(called.is_some() && column.head == SPREAD))
         .collect();
-    let intervals = if has_interval { INTERVALS.len() } else { 0 };
+    let more: Vec<String> = called.map(of_intervals).into_iter().flatten().collect();
+    let intervals = more.len();
     let heads = iter::once((view.title)(group))
         .chain(
             columns
                 .iter()
                 .map(|column| head(column.head, view, reference)),
         )
-        .chain(INTERVALS[..intervals].iter().map(|&name| name.to_owned()));
+        .chain(more);
     let row = |point| {
         let place = Row {
             point,
@@ -148,13 +155,7 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
             )
             .collect()
     };
-    let notes = group.points.iter().flat_map(|point| {
-        let name = &point.variant;
-        point
-            .notes()
-            .into_iter()
-            .map(move |note| format!("{name}: {note}"))
-    });
+    let notes = notes(group).into_iter();
     Table {
         point: group.point.clone(),
         reference: reference.to_owned(),
@@ -164,6 +165,44 @@ fn table(view: &View, group: &Group, family: &[Group], reference: &str) -> Table
         // The interval of the median has the place of the spread and stays.
         optional: intervals.saturating_sub(1),
     }
+}
+
+/// The notes of a group's runs, those that several variants have once.
+fn notes(group: &Group) -> Vec<String> {
+    let mut by: Vec<(&str, Vec<&str>)> = Vec::new();
+    for point in &group.points {
+        for note in point.notes() {
+            match by.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, variants)) => variants.push(&point.variant),
+                None => by.push((note, vec![&point.variant])),
+            }
+        }
+    }
+    let line = |(note, variants): (&str, Vec<&str>)| {
+        if variants.len() > 1 && variants.len() == group.points.len() {
+            format!("all: {note}")
+        } else {
+            format!("{}: {note}", variants.join(", "))
+        }
+    };
+    by.into_iter().map(line).collect()
+}
+
+/// Words in lines of the terminal's width.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let used = lines.last().map_or(0, |line| line.chars().count());
+        if used > 0 && used + 1 + word.chars().count() > WIDTH {
+            lines.push(format!("  {word}"));
+        } else if let Some(line) = lines.last_mut() {
+            if used > 0 {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
 }
 
 /// The name of a column of ratios ends in what they refer to.
@@ -185,24 +224,36 @@ impl Table {
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
         let columns = self.heads.len();
         let fixed = columns - self.optional;
-        let mut left =
-            WIDTH.saturating_sub(2 + (0..fixed).map(|c| width(c).unwrap_or(0) + 2).sum::<usize>());
-        let mut kept: Vec<usize> = Vec::new();
+        let needs = |column: usize| width(column).unwrap_or(0) + 2;
+        let mut kept: Vec<usize> = (0..fixed).collect();
+        // Too wide without the optional ones, too: the workload's last columns go.
+        while kept.len() > LEAST_COLUMNS
+            && 2 + kept.iter().map(|&c| needs(c)).sum::<usize>() > WIDTH
+        {
+            kept.remove(kept.len() - 2);
+        }
+        let gone: Vec<&str> = (0..fixed)
+            .filter(|column| !kept.contains(column))
+            .map(|column| self.heads[column].as_str())
+            .collect();
+        let mut left = WIDTH.saturating_sub(2 + kept.iter().map(|&c| needs(c)).sum::<usize>());
         for column in (fixed..columns).rev() {
-            let needs = width(column).unwrap_or(0) + 2;
+            let needs = needs(column);
             if needs > left {
                 break;
             }
             left -= needs;
             kept.push(column);
         }
-        kept.extend(0..fixed);
         kept.sort_unstable();
         let rows: Vec<Vec<String>> = rows
             .iter()
             .map(|row| kept.iter().map(|&column| row[column].clone()).collect())
             .collect();
         let mut text = align(&rows);
+        if !gone.is_empty() {
+            let _ = writeln!(text, "  on the page only: {}", gone.join(", "));
+        }
         if self.optional > 0 && !kept.contains(&(columns - 1)) {
             text.push_str(&self.verdicts());
         }
@@ -401,6 +452,40 @@ mod tests {
             "x".repeat(50)
         );
         assert!(longer.text().ends_with(&line), "{}", longer.text());
+    }
+
+    /// A table that is too wide by itself loses its last columns, and says so; lines are wrapped, equal notes told once.
+    #[test]
+    fn nothing_is_wider_than_the_terminal() {
+        let wide = Table {
+            heads: ["a", "b", "c", "d", "e", "f", "spread"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: vec![vec!["1".repeat(18); 7]],
+            notes: Vec::new(),
+            optional: 0,
+            point: String::new(),
+            reference: "x".to_owned(),
+        };
+        let text = wide.text();
+        assert!(text.contains("on the page only: e, f"), "{text}");
+        assert!(text.contains("spread"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
+        let long = wrapped(&"word ".repeat(60));
+        assert_eq!(long.lines().count(), 3);
+        assert!(long.lines().all(|line| line.chars().count() <= WIDTH));
+        let mut records: Vec<Record> = ["hp", "mutex", "none"]
+            .map(|name| sample(Workload::Read, name, 1, 0, 100))
+            .into();
+        for record in &mut records {
+            record.remark("crowded");
+        }
+        let table = render(&records, Workload::Read, None);
+        assert_eq!(table.matches("crowded").count(), 1, "{table}");
+        assert!(table.contains("note: all: crowded"), "{table}");
+        records[2].remark("alone");
+        let table = render(&records, Workload::Read, None);
+        assert!(table.contains("note: hp, mutex: crowded\n"), "{table}");
     }
 
     #[test]

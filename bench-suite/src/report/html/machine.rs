@@ -113,7 +113,7 @@ fn measurement(records: &[Record]) -> Vec<(String, String)> {
         ),
         (
             "intervals",
-            Some("95 %, percentile bootstrap over runs; of three runs about their range. Verdicts: beyond 1 %, the interval leaves out 1, and Holm's correction over all points of the workload lets it count".to_owned()),
+            Some("95 %, percentile bootstrap over runs; of fewer than 5 runs their range. Verdicts: beyond 1 %, the interval leaves out 1, and Holm's correction over all points of the workload lets it count; of 3 runs against 3 none, of many points more runs are needed".to_owned()),
         ),
     ]
     .into_iter()

@@ -33,7 +33,7 @@ table { border-collapse: collapse; background: var(--card); border: 1px solid va
 th, td { padding: .28rem .75rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th:first-child { text-align: left; }
 tbody th { font-weight: 500; }
-thead th { color: var(--pale); font-weight: 600; }
+thead th { color: var(--pale); font-weight: 600; white-space: normal; vertical-align: bottom; }
 tbody tr:nth-child(even) { background: var(--stripe); }
 table.wide { font-size: .84rem; }
 table.wide th, table.wide td { padding: .26rem .5rem; }

@@ -1,7 +1,7 @@
 //! Floor 3, bench-suite. Owns one workload on the page: meaning, failures, tables, pictures, theirs beside, spreads, what
 //! was skipped. May ask for tables and pictures.
 
-use super::super::judge::{Judgement, change, judged};
+use super::super::judge::{self, Judgement, change, judged};
 use super::super::markdown::Matrix;
 use super::super::record::{Record, Status};
 use super::super::stats::{median, relative_sd, relative_sem};
@@ -213,7 +213,7 @@ fn spreads(view: &View, all: &Judgement) -> String {
         "point",
         "runs",
         "median",
-        "95 % interval",
+        judge::intervals(&all.groups).unwrap_or("interval"),
         "sd_runs",
         "sem_runs",
         "sem_threads",

@@ -106,11 +106,13 @@ impl Frame {
             .lines
             .iter()
             .flat_map(|line| line.points.iter().map(|point| point.0));
-        let ys = |right| {
-            on(right).flat_map(|line| {
-                let ends = line.spread.iter().flat_map(|&(_, low, high)| [low, high]);
-                line.points.iter().map(|point| point.1).chain(ends)
-            })
+        let ys = |right, kind| {
+            let points = || on(right).flat_map(|line| line.points.iter().map(|point| point.1));
+            let (least, most) = reach(kind, points());
+            let spread = on(right).flat_map(|line| &line.spread);
+            let ends = spread.flat_map(|&(_, low, high)| [low, high]);
+            let ends = ends.filter(|end| !end.is_nan());
+            points().chain(ends.map(move |end| end.clamp(least, most)))
         };
         let has_right = picture.right.as_ref().map_or(0, |_| RIGHT_AXIS);
         Frame {
@@ -119,11 +121,11 @@ impl Frame {
             top: TOP,
             bottom: TOP + height,
             x: Scale::of(picture.x.kind, xs),
-            y: Scale::of(picture.y.kind, ys(false)),
+            y: Scale::of(picture.y.kind, ys(false, picture.y.kind)),
             second: picture
                 .right
                 .as_ref()
-                .map(|axis| Scale::of(axis.kind, ys(true))),
+                .map(|axis| Scale::of(axis.kind, ys(true, axis.kind))),
         }
     }
 
@@ -172,6 +174,41 @@ impl Frame {
         }
         pieces
     }
+}
+
+/// How far the axis makes room for what surrounds lines: half as much again as they need themselves, on either side. One
+/// interval far wider than that would press all lines into one.
+fn reach(kind: Kind, points: impl Iterator<Item = f64>) -> (f64, f64) {
+    let log = kind == Kind::Log;
+    let turn = |value: f64| if log { value.ln() } else { value };
+    let back = |value: f64| if log { value.exp() } else { value };
+    let turned = points.map(turn).filter(|value| value.is_finite());
+    let base = if log { None } else { Some(0.0) };
+    let all: Vec<f64> = turned.chain(base).collect();
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if least > most {
+        return (f64::NEG_INFINITY, f64::INFINITY);
+    }
+    let room = ((most - least) / 2.0).max(if log { 0.5 } else { 0.0 });
+    (back(least - room), back(most + room))
+}
+
+/// What of a polygon is on one side of a level: `keep` is 1 for what is below it, -1 for what is above.
+fn clip(corners: &[(f64, f64)], level: f64, keep: f64) -> Vec<(f64, f64)> {
+    let inside = |y: f64| (level - y) * keep >= 0.0;
+    let mut kept = Vec::new();
+    for (index, &(x, y)) in corners.iter().enumerate() {
+        let (last_x, last_y) = corners[(index + corners.len() - 1) % corners.len()];
+        if inside(last_y) != inside(y) {
+            let part = (level - last_y) / (y - last_y);
+            kept.push((last_x + part * (x - last_x), level));
+        }
+        if inside(y) {
+            kept.push((x, y));
+        }
+    }
+    kept
 }
 
 /// Draws it.
@@ -277,10 +314,18 @@ fn axes(canvas: &Canvas<'_>, picture: &Picture, frame: &Frame) {
 }
 
 fn ribbon(canvas: &Canvas<'_>, frame: &Frame, line: &Line) {
-    let spot = |x, y| (frame.x(x), frame.y(line.right, y));
-    let mut corners: Vec<Spot> = line.spread.iter().map(|&(x, _, y)| spot(x, y)).collect();
-    corners.extend(line.spread.iter().rev().map(|&(x, y, _)| spot(x, y)));
-    if line.spread.len() > 1 {
+    let at = |x, y| (f64::from(frame.x(x)), frame.scale(line.right).at(y));
+    let mut corners: Vec<(f64, f64)> = line.spread.iter().map(|&(x, _, y)| at(x, y)).collect();
+    corners.extend(line.spread.iter().rev().map(|&(x, y, _)| at(x, y)));
+    // Where it is off the axis it is cut.
+    let corners = clip(&clip(&corners, 1.0, 1.0), 0.0, -1.0);
+    let height = f64::from(frame.bottom - frame.top);
+    let spot = |(x, share): (f64, f64)| {
+        let up = (share * height).round() as i32;
+        (x.round() as i32, frame.bottom - up)
+    };
+    if line.spread.len() > 1 && corners.len() > 2 {
+        let corners = corners.into_iter().map(spot).collect();
         canvas.outline(corners, line.style.colour.mix(0.16));
     }
 }
@@ -340,5 +385,29 @@ fn entry(canvas: &Canvas<'_>, line: &Line, names: &[String], y: i32) {
         } else {
             canvas.text(name, at, SMALL, INK, Anchor::Left);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One wide interval leaves the lines room.
+    #[test]
+    fn axes_are_those_of_the_lines() {
+        let points = || [0.0, 4.0, -2.0].into_iter();
+        assert_eq!(reach(Kind::Linear, points()), (-5.0, 7.0));
+        let (least, most) = reach(Kind::Log, [1.0, 100.0].into_iter());
+        assert!((least - 0.1).abs() < 1e-9 && (most - 1000.0).abs() < 1e-6);
+        assert_eq!(reach(Kind::Log, std::iter::empty()).1, f64::INFINITY);
+    }
+
+    #[test]
+    fn ribbons_are_cut_where_the_axis_ends() {
+        let wedge = [(0.0, 0.5), (10.0, 1.5), (10.0, 0.5)];
+        let cut = clip(&wedge, 1.0, 1.0);
+        assert_eq!(cut, [(0.0, 0.5), (5.0, 1.0), (10.0, 1.0), (10.0, 0.5)]);
+        assert!(clip(&wedge, 0.0, 1.0).is_empty());
+        assert_eq!(clip(&wedge, 0.0, -1.0), wedge);
     }
 }

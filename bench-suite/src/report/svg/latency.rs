@@ -7,6 +7,15 @@ use super::style::{self, Style};
 use crate::report::summary::Point;
 use crate::report::{cdf, human};
 
+/// Whose latencies a workload takes.
+pub(super) fn what(name: &str) -> &'static str {
+    match name {
+        "grace" => "grace periods",
+        "track" | "think" | "sched" => "tear-downs",
+        _ => "operations",
+    }
+}
+
 /// The distribution of each point that has one.
 pub(super) fn picture(name: &str, points: &[Point], title: &str) -> Option<Picture> {
     let lines: Vec<Line> = points
@@ -35,7 +44,7 @@ pub(super) fn picture(name: &str, points: &[Point], title: &str) -> Option<Pictu
         })
         .collect();
     (!lines.is_empty()).then(|| Picture {
-        title: format!("{}: distribution of latencies", name),
+        title: format!("{name}: distribution of latencies of {}", what(name)),
         subtitle: title.to_owned(),
         x: Axis {
             title: "latency (less is better, logarithmic)".to_owned(),
@@ -44,7 +53,7 @@ pub(super) fn picture(name: &str, points: &[Point], title: &str) -> Option<Pictu
         },
         x_ticks: None,
         y: Axis {
-            title: "share that took at most so long".to_owned(),
+            title: format!("share of the {} that took at most so long", what(name)),
             kind: Kind::Nines,
             format: nines,
         },

@@ -50,15 +50,17 @@ pub(super) fn pictures(source: &Source<'_>) -> Vec<Drawn> {
     let long = |sweep: &Sweep<'_>| sweep.groups.len() > 1;
     for sweep in sweeps(&source.all.groups).into_iter().filter(long) {
         let rates = source.view.plot.descending;
+        let with = judge::intervals(sweep.groups.iter().copied())
+            .map_or(String::new(), |called| format!(", with its {called}"));
         put(
             if rates { "rate" } else { "figure" },
-            "median over the runs, with its 95 % interval",
+            &format!("median over the runs{with}"),
             main(source, &sweep, rates),
         );
         if rates {
             put(
                 "speedup",
-                "ratio of the medians, with its 95 % interval",
+                &format!("ratio of the medians{with}"),
                 speedup(source, &sweep),
             );
         }
@@ -80,7 +82,10 @@ pub(super) fn pictures(source: &Source<'_>) -> Vec<Drawn> {
             let title = group.title(source.view);
             put(
                 "latency",
-                "share of the operations that took at most so long, in the run in the middle",
+                &format!(
+                    "share of the {} that took at most so long, in the run in the middle",
+                    super::latency::what(source.name)
+                ),
                 super::latency::picture(source.name, &group.points, &title),
             );
         }
@@ -278,6 +283,15 @@ fn percent(change: f64) -> String {
     }
 }
 
+/// Three digits that count, and no more: `0.0002`, `12.5`, `100`.
+fn short(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let power = 10f64.powi(2 - value.abs().log10().floor() as i32);
+    format!("{}", (value * power).round() / power)
+}
+
 /// How idle the CPUs were, where the records tell.
 fn idle(picture: &mut Picture, sweep: &Sweep<'_>) {
     for (key, title) in [
@@ -305,7 +319,7 @@ fn idle(picture: &mut Picture, sweep: &Sweep<'_>) {
         picture.right = Some(Axis {
             title: title.to_owned(),
             kind: Kind::Linear,
-            format: |value| format!("{}", (value * 1000.0).round() / 1000.0),
+            format: short,
         });
         return;
     }
@@ -364,10 +378,13 @@ fn speedup(source: &Source<'_>, sweep: &Sweep<'_>) -> Option<Picture> {
         },
         true,
     );
+    if own.iter().any(|line| line.spread.len() > 1)
+        && let Some(called) = judge::intervals(sweep.groups.iter().copied())
+    {
+        let note = format!("Ribbons: {called} of the ratio of medians over the runs (bootstrap).");
+        picture.notes.push(note);
+    }
     picture.lines = own;
-    picture
-        .notes
-        .push("Ribbons: 95 % bootstrap interval of the ratio of medians over the runs.".to_owned());
     if let Some(theirs) = theirs {
         let mut ticks: Vec<f64> = picture.x_ticks.take().unwrap_or_default();
         ticks.extend(theirs.speedup.iter().map(|&(n, _)| n as f64));
@@ -515,6 +532,44 @@ mod tests {
         assert!(svg.contains("not measured here"), "{svg}");
         // Against another reference their numbers would say something else.
         assert!(!drawn("track", &[1, 2], "none")[1].svg.contains("theirs"));
+    }
+
+    /// However small the values are, labels differ.
+    #[test]
+    fn short_numbers() {
+        let all = [0.0, 0.0002, 0.0012, 0.5, 12.5, 100.0].map(short);
+        assert_eq!(all, ["0", "0.0002", "0.0012", "0.5", "12.5", "100"]);
+    }
+
+    /// Of one run there is no interval to speak of.
+    #[test]
+    fn captions_promise_what_is_there() {
+        let captions = |runs: usize| {
+            let mut some = Vec::new();
+            for record in records(&[1, 2]) {
+                some.extend(
+                    (0..runs)
+                        .filter(|_| record.run == 0)
+                        .map(|_| record.clone()),
+                );
+            }
+            let all = judged(&some, Workload::Read, None);
+            let drawn = pictures(&Source {
+                name: "read",
+                view: &Workload::Read.kind().view,
+                all: &all,
+                topology: None,
+            });
+            let all = drawn.iter().map(|one| one.caption.clone() + &one.svg);
+            all.collect::<Vec<_>>().join("\n")
+        };
+        let one = captions(1);
+        assert!(
+            !one.contains("interval") && !one.contains("with its"),
+            "{one}"
+        );
+        assert!(captions(3).contains("with its range"));
+        assert!(captions(5).contains("with its 95 % interval"));
     }
 
     #[test]
