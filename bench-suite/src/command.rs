@@ -22,6 +22,18 @@ use std::path::{Path, PathBuf};
 /// Where the tour writes, from the current directory.
 const FOLDER: &str = "target/hpbench";
 
+/// The files that the tour writes by itself.
+pub(crate) fn tour_files() -> Vec<PathBuf> {
+    let pictures = Workload::ALL.iter().map(|&workload| picture(workload));
+    let names = ["report.html", "results.jsonl", "results.csv"].map(str::to_owned);
+    let names = names.into_iter().chain(pictures);
+    names.map(|name| Path::new(FOLDER).join(name)).collect()
+}
+
+fn picture(workload: Workload) -> String {
+    format!("{}.svg", workload.name())
+}
+
 /// How this program was built, in records.
 const BUILD: &str = if cfg!(debug_assertions) {
     "debug (not for claims)"
@@ -125,10 +137,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     for &workload in Workload::ALL {
         plots.push((
             workload,
-            Target::open(
-                "tour file",
-                &folder.join(format!("{}.svg", workload.name())),
-            )?,
+            Target::open("tour file", &folder.join(picture(workload)))?,
         ));
     }
     voice.say(&Machine::look().heading())?;
@@ -421,6 +430,7 @@ pub(crate) fn run_one(job: &str, options: &Options) -> Result<(), Trouble> {
         .map_err(|error| Trouble::Usage(format!("{}: {error}", child::SUBCOMMAND)))?;
     interrupt::die_with_parent();
     child::set_alarm(&job);
+    child::end_on_panic();
     let weather = ready::in_child(options);
     let record = match workloads::run(&job) {
         Ok(record) => weather.after(record),

@@ -1,7 +1,7 @@
 //! Floor 3, bench-suite. Owns the values of options: lists, durations, names, and what is said about bad ones.
 //! May ask the registry for names.
 
-use crate::engine::places;
+use crate::engine::{places, windows};
 use crate::workloads;
 use std::time::Duration;
 
@@ -212,6 +212,17 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A duration that a window can have.
+pub(crate) fn window(text: &str) -> Result<Duration, String> {
+    match positive_duration(text)? {
+        window if window < windows::SHORTEST => Err(format!(
+            "shorter than {:?}: that shows the scheduler, not the program",
+            windows::SHORTEST
+        )),
+        window => Ok(window),
+    }
+}
+
 /// `a,b`: names from the registry; repeated ones count once.
 pub(crate) fn variants(text: &str) -> Result<Vec<&'static str>, String> {
     let mut list = Vec::new();
@@ -341,6 +352,8 @@ mod tests {
         assert_eq!(duration("0s"), Ok(Duration::ZERO));
         assert!(positive_duration("0s").is_err());
         assert!(positive_duration("0.0ms").is_err());
+        assert_eq!(window("10ms"), Ok(Duration::from_millis(10)));
+        assert!(window("5ms").unwrap_err().contains("10ms"));
         for bad in [
             "",
             "s",

@@ -143,6 +143,9 @@ impl Line {
         while self.own.late.load(Relaxed) {
             self.off();
             self.own.late.store(false, Relaxed);
+            // Cleared before the look: a ring that comes in between sets it again. (An Acquire swap keeps no store that
+            // stands before it in its place.)
+            compiler_fence(SeqCst);
             self.take(&answer);
             compiler_fence(SeqCst);
             self.own.off.store(false, Relaxed);
