@@ -125,6 +125,9 @@ impl Plan {
         if let Some((name, there, mut sink)) = self.save {
             if records.iter().any(|record| record.status == Status::Failed) {
                 say(&format!("\nbaseline {name} not saved: a run failed\n"))?;
+            } else if !records.iter().any(has_rate) {
+                let why = format!("--save {name}: not saved, no run has a rate");
+                return compared.and(Err(Trouble::Environment(why)));
             } else {
                 for record in records {
                     sink.record(record)?;
@@ -183,6 +186,11 @@ impl Drop for Files {
     }
 }
 
+/// Something to compare with.
+fn has_rate(record: &Record) -> bool {
+    record.status == Status::Ok && record.ops_per_s > 0.0
+}
+
 /// The text of a baseline that these runs can be compared with.
 fn read(name: &str, here: &Stamp, force: bool) -> Result<String, Trouble> {
     let usage = |why: String| Err(Trouble::Usage(format!("--baseline {name}: {why}")));
@@ -204,10 +212,7 @@ fn read(name: &str, here: &Stamp, force: bool) -> Result<String, Trouble> {
         Ok(records) => records,
         Err(why) => return usage(why),
     };
-    if !records
-        .iter()
-        .any(|record| record.status == Status::Ok && record.ops_per_s > 0.0)
-    {
+    if !records.iter().any(has_rate) {
         return usage("no run in it has a rate".to_owned());
     }
     let foreign = records

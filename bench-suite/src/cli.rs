@@ -64,7 +64,7 @@ pub(crate) struct Options {
     pub(crate) threads: Option<List<usize>>,
     /// Variants, like hp,haphazard [default: all that the workload can measure]
     #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::variants(text).map(List))]
-    pub(crate) variants: Option<List<&'static str>>,
+    pub(crate) variants: Option<List<String>>,
     /// How long each run is measured, like 1s or 200ms [default: 1s; quick 100ms; the tour fits its budget]
     #[arg(long, global = true, value_name = "TIME", value_parser = parse::positive_duration)]
     pub(crate) time: Option<Duration>,
@@ -417,6 +417,16 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
     let usage = |text: &str| Err(Trouble::Usage(text.to_owned()));
     let options = &cli.options;
     check_files(cli)?;
+    if let Some(list) = &options.variants {
+        let command = cli.command.as_ref();
+        let workload = command.and_then(|command| command.workload(options));
+        parse::known(&list.0, workload.map(|(workload, _)| workload)).map_err(|why| {
+            let all = list.0.join(",");
+            Trouble::Usage(format!(
+                "invalid value '{all}' for '--variants <LIST>': {why}"
+            ))
+        })?;
+    }
     let grace = matches!(cli.command, Some(Command::Grace { .. }));
     let has_threads = |n| {
         options

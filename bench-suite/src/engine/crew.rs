@@ -77,8 +77,10 @@ pub(crate) struct Tally {
 pub(crate) enum Refusal {
     /// The machine refuses a binding: the whole program stops.
     Environment(String),
-    /// This run cannot be had here (threads): it is skipped.
+    /// This run cannot be had here: it is skipped.
     Skipped(String),
+    /// As many threads of it as the number says could not be started: it is skipped, if nobody asked for them.
+    Crowded(String, usize),
 }
 
 impl Pace {
@@ -302,10 +304,11 @@ pub(crate) fn run(
                 Ok(thread) => crew.push(thread),
                 Err(error) => {
                     pace.advance(LEAVE);
-                    return Err(Refusal::Skipped(format!(
+                    let why = format!(
                         "only {index} of {count} threads could be started: {error}{}",
                         room::blame(count - index, STACK)
-                    )));
+                    );
+                    return Err(Refusal::Crowded(why, count - index));
                 }
             }
         }

@@ -107,12 +107,13 @@ impl Resume {
         format!("{:016x}", hash.finish())
     }
 
-    /// The record of `job`, if the file has it. Failed runs are run again.
+    /// The record of `job`, if the file has it. Runs that failed, or in which nothing was done, are run again.
     pub(crate) fn find(&self, job: &Job) -> Option<&Record> {
         use super::record::Status;
         self.finished
             .get(&self.key(job))
             .filter(|record| record.status != Status::Failed)
+            .filter(|record| record.status == Status::Ok || record.elapsed_s == 0.0)
     }
 
     /// Appends the record of `job`.

@@ -22,9 +22,13 @@ pub(crate) fn collide(a: &Path, b: &Path) -> bool {
 /// Without links, as far as it is there.
 fn absolute(path: &Path) -> PathBuf {
     let folder = || {
-        let folder = path
-            .parent()
-            .map(|folder| if folder == Path::new("") { Path::new(".") } else { folder })?;
+        let folder = path.parent().map(|folder| {
+            if folder == Path::new("") {
+                Path::new(".")
+            } else {
+                folder
+            }
+        })?;
         Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
     };
     let whole = (path != Path::new("-")).then(|| fs::canonicalize(path).ok());
@@ -204,6 +208,11 @@ impl Sink {
                 self.target.put(&text)
             }
         }
+    }
+
+    /// Whether what is in stays in a `.part` file if it is never finished.
+    pub(crate) fn keeps_part(&self) -> bool {
+        self.target.written && matches!(self.target.place, Place::Renamed { .. })
     }
 
     /// Gives the file its name.

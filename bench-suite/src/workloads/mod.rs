@@ -20,7 +20,7 @@ use crate::engine::pin;
 #[cfg(target_os = "linux")]
 use crate::lazymm::track;
 use crate::lazymm::{sched, think};
-use crate::report::record::Record;
+use crate::report::record::{MISSING, Record, Status};
 use crate::report::view::View;
 use crate::schemes::{self, About, Support};
 use serde::{Deserialize, Serialize};
@@ -204,8 +204,14 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
     }
     let mut record = match (job.workload.kind().run)(job) {
         Err(Refusal::Skipped(why)) => Record::skipped(job, &why),
+        Err(Refusal::Crowded(why, missing)) => {
+            let mut record = Record::skipped(job, &why);
+            record.set(MISSING, missing);
+            record
+        }
         other => other?,
     };
+    without_figure(&mut record, job);
     if let Some(rung) = rung {
         record.set("rung", rung);
     }
@@ -214,6 +220,27 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
         record.set("involuntary_switches", usage.involuntary_switches);
     }
     Ok(record)
+}
+
+/// A run in which nothing was done has no figure: it does not count.
+fn without_figure(record: &mut Record, job: &Job) {
+    if record.status == Status::Ok && record.ops == 0 {
+        record.status = Status::Skipped;
+        let beside = std::mem::take(&mut record.note);
+        record.remark(&format!("no operation was completed in {:?}", job.time));
+        if !beside.is_empty() {
+            record.remark(&beside);
+        }
+    }
+}
+
+/// Threads that a run starts: those of its point, idle ones, partners.
+pub(crate) fn threads(job: &Job) -> usize {
+    match job.workload {
+        #[cfg(target_os = "linux")]
+        Workload::Track => 2 * job.threads,
+        _ => job.threads + job.pauses.map_or(0, |pauses| pauses.idle),
+    }
 }
 
 /// What the kernel counted for this process.
@@ -258,7 +285,4 @@ pub(crate) fn fill(record: &mut Record, rate: &Rate, workers: usize) {
     record.set("thread_ops_min", rate.extremes.0);
     record.set("thread_ops_max", rate.extremes.1);
     crate::engine::windows::put(record, workers);
-    if rate.ops == 0 {
-        record.remark("no operation was completed");
-    }
 }
