@@ -354,6 +354,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_nothing_can_be_compared_with_is_not_saved() {
+        use crate::report::record::tests::sample;
+        use crate::workloads::Workload;
+
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.jsonl");
+        for (ops, code) in [(0, Some(3)), (10, None)] {
+            let sink = Sink::open("--save", &file, Format::Jsonl).unwrap();
+            let plan = Plan {
+                save: Some(("x".to_owned(), false, sink)),
+                against: None,
+                force: false,
+                fail_if: None,
+            };
+            let record = sample(Workload::Read, "hp", 1, 0, ops);
+            let done = plan.conclude(&[record], |_| Ok(()));
+            assert_eq!(done.err().map(|trouble| trouble.code()), code);
+            assert_eq!(file.exists(), code.is_none());
+        }
+    }
+
     #[cfg(unix)]
     #[test]
     fn dates() {

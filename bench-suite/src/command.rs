@@ -474,7 +474,7 @@ pub(crate) fn run_one(job: &str, options: &Options) -> Result<(), Trouble> {
     let weather = ready::in_child(options);
     let record = match workloads::run(&job) {
         Ok(record) => weather.after(record),
-        Err(Refusal::Skipped(why) | Refusal::Crowded(why, _)) => Record::skipped(&job, &why),
+        Err(Refusal::Skipped(why, _)) => Record::skipped(&job, &why),
         Err(Refusal::Environment(why)) => return Err(Trouble::Environment(why)),
     };
     say(&record.to_line())

@@ -77,10 +77,8 @@ pub(crate) struct Tally {
 pub(crate) enum Refusal {
     /// The machine refuses a binding: the whole program stops.
     Environment(String),
-    /// This run cannot be had here: it is skipped.
-    Skipped(String),
-    /// As many threads of it as the number says could not be started: it is skipped, if nobody asked for them.
-    Crowded(String, usize),
+    /// This run cannot be had here: it is skipped. The number: so many of its threads could not be started.
+    Skipped(String, Option<usize>),
 }
 
 impl Pace {
@@ -308,7 +306,7 @@ pub(crate) fn run(
                         "only {index} of {count} threads could be started: {error}{}",
                         room::blame(count - index, STACK)
                     );
-                    return Err(Refusal::Crowded(why, count - index));
+                    return Err(Refusal::Skipped(why, Some(count - index)));
                 }
             }
         }

@@ -203,10 +203,11 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
         ));
     }
     let mut record = match (job.workload.kind().run)(job) {
-        Err(Refusal::Skipped(why)) => Record::skipped(job, &why),
-        Err(Refusal::Crowded(why, missing)) => {
+        Err(Refusal::Skipped(why, missing)) => {
             let mut record = Record::skipped(job, &why);
-            record.set(MISSING, missing);
+            if let Some(missing) = missing {
+                record.set(MISSING, missing);
+            }
             record
         }
         other => other?,
@@ -285,4 +286,45 @@ pub(crate) fn fill(record: &mut Record, rate: &Rate, workers: usize) {
     record.set("thread_ops_min", rate.extremes.0);
     record.set("thread_ops_max", rate.extremes.1);
     crate::engine::windows::put(record, workers);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use crate::points::Points;
+    use crate::report::record::tests::sample;
+    use clap::Parser;
+
+    fn job(workload: Workload) -> Job {
+        let ask = Ask {
+            threads: Some(vec![3]),
+            ..Ask::default()
+        };
+        let options = Cli::parse_from(["hpbench"]).options;
+        Points::of(workload, &ask, &options).jobs.remove(0)
+    }
+
+    #[test]
+    fn a_run_without_an_operation_does_not_count() {
+        let job = job(Workload::Read);
+        let of = |ops, bad| {
+            let mut record = sample(Workload::Read, "hp", 1, 0, ops);
+            record.judge(bad);
+            record.remark("x");
+            without_figure(&mut record, &job);
+            (record.status, record.note)
+        };
+        assert_eq!(of(1, 0), (Status::Ok, "x".to_owned()));
+        let why = "no operation was completed in 1s; x";
+        assert_eq!(of(0, 0), (Status::Skipped, why.to_owned()));
+        assert_eq!(of(0, 1).0, Status::Failed);
+    }
+
+    #[test]
+    fn partners_are_threads() {
+        assert_eq!(threads(&job(Workload::Read)), 3);
+        #[cfg(target_os = "linux")]
+        assert_eq!(threads(&job(Workload::Track)), 6);
+    }
 }

@@ -318,7 +318,10 @@ mod signal {
     pub(super) fn ring(_: i32) {}
 
     pub(in super::super) fn install() -> Result<(), Refusal> {
-        Err(Refusal::Skipped("--ipi signal needs Linux".to_owned()))
+        Err(Refusal::Skipped(
+            "--ipi signal needs Linux".to_owned(),
+            None,
+        ))
     }
 }
 
