@@ -136,6 +136,9 @@ impl Plan {
         if let Some((name, there, mut sink)) = self.save {
             if records.iter().any(|record| record.status == Status::Failed) {
                 say(&format!("\nbaseline {name} not saved: a run failed\n"))?;
+            } else if !records.iter().any(has_rate) {
+                let why = format!("--save {name}: not saved, no run has a rate");
+                return compared.and(Err(Trouble::Environment(why)));
             } else {
                 for record in records {
                     sink.record(record)?;
@@ -204,6 +207,11 @@ fn can_fail(name: &str, text: &str, points: &Points) -> Result<(), Trouble> {
     }
 }
 
+/// Something to compare with.
+fn has_rate(record: &Record) -> bool {
+    record.status == Status::Ok && record.ops_per_s > 0.0
+}
+
 /// The text of a baseline that these runs can be compared with.
 fn read(name: &str, here: &Stamp, force: bool) -> Result<String, Trouble> {
     let usage = |why: String| Err(Trouble::Usage(format!("--baseline {name}: {why}")));
@@ -225,10 +233,7 @@ fn read(name: &str, here: &Stamp, force: bool) -> Result<String, Trouble> {
         Ok(records) => records,
         Err(why) => return usage(why),
     };
-    if !records
-        .iter()
-        .any(|record| record.status == Status::Ok && record.ops_per_s > 0.0)
-    {
+    if !records.iter().any(has_rate) {
         return usage("no run in it has a rate".to_owned());
     }
     let foreign = records
@@ -367,6 +372,28 @@ mod tests {
             (&"x".repeat(101), "longer"),
         ] {
             assert!(name(bad).unwrap_err().contains(word), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_can_be_compared_with_is_not_saved() {
+        use crate::report::record::tests::sample;
+        use crate::workloads::Workload;
+
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.jsonl");
+        for (ops, code) in [(0, Some(3)), (10, None)] {
+            let sink = Sink::open("--save", &file, Format::Jsonl).unwrap();
+            let plan = Plan {
+                save: Some(("x".to_owned(), false, sink)),
+                against: None,
+                force: false,
+                fail_if: None,
+            };
+            let record = sample(Workload::Read, "hp", 1, 0, ops);
+            let done = plan.conclude(&[record], |_| Ok(()));
+            assert_eq!(done.err().map(|trouble| trouble.code()), code);
+            assert_eq!(file.exists(), code.is_none());
         }
     }
 

@@ -6,6 +6,7 @@ use crate::engine::child;
 use crate::engine::job::Pin;
 use crate::parse;
 use crate::report::compare;
+use crate::report::sink::collide;
 use crate::trouble::Trouble;
 use crate::workloads::{Ask, Workload, phash};
 use clap::{Args, Parser, Subcommand};
@@ -63,7 +64,7 @@ pub(crate) struct Options {
     pub(crate) threads: Option<List<usize>>,
     /// Variants, like hp,haphazard [default: all that the workload can measure]
     #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::variants(text).map(List))]
-    pub(crate) variants: Option<List<&'static str>>,
+    pub(crate) variants: Option<List<String>>,
     /// How long each run is measured, like 1s or 200ms [default: 1s; quick 100ms; the tour fits its budget]
     #[arg(long, global = true, value_name = "TIME", value_parser = parse::positive_duration)]
     pub(crate) time: Option<Duration>,
@@ -111,8 +112,8 @@ pub(crate) struct Options {
     /// run again
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Length of the windows that a run's rate is recorded in; at least three, or none
-    #[arg(long, global = true, value_name = "TIME", value_parser = parse::positive_duration)]
+    /// Length of the windows that a run's rate is recorded in, from 10ms on; at least three, or none
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse::window)]
     pub(crate) window: Option<Duration>,
     /// Refuse a debug build, a loaded machine, another governor than 'performance'; run again once what more than 1 %
     /// of the time was stolen from
@@ -439,25 +440,53 @@ fn whole(text: &str) -> String {
     line
 }
 
+/// No two options write one file.
+fn check_files(cli: &Cli) -> Result<(), Trouble> {
+    let dash = Path::new("-");
+    let mut files = cli.options.files();
+    if let Some(path) = &cli.options.resume {
+        if path == dash {
+            return Err(Trouble::Usage(
+                "--resume -: what can be gone on with is a file, not the standard output"
+                    .to_owned(),
+            ));
+        }
+        files.push(("--resume", path));
+    }
+    let tour = crate::command::tour_files();
+    if cli.command.is_none() {
+        files.extend(tour.iter().map(|path| ("the tour", path.as_path())));
+    }
+    for (n, &(option, path)) in files.iter().enumerate() {
+        let Some(&(first, _)) = files[..n].iter().find(|other| collide(other.1, path)) else {
+            continue;
+        };
+        return Err(Trouble::Usage(if path == dash {
+            format!("{first} - and {option} - cannot share the standard output")
+        } else {
+            format!(
+                "{first} and {option} cannot write the same file '{}'",
+                path.display()
+            )
+        }));
+    }
+    Ok(())
+}
+
 /// What no single option can see.
 fn check(cli: &Cli) -> Result<(), Trouble> {
     let usage = |text: &str| Err(Trouble::Usage(text.to_owned()));
     let options = &cli.options;
-    let files = options.files();
-    for (n, &(option, path)) in files.iter().enumerate() {
-        let Some(&(first, _)) = files[..n].iter().find(|other| other.1 == path) else {
-            continue;
-        };
-        return if path == Path::new("-") {
-            usage(&format!(
-                "{first} - and {option} - cannot share the standard output"
+    check_files(cli)?;
+    if let Some(list) = &options.variants {
+        let command = cli.command.as_ref();
+        let workload = command.and_then(|command| command.workload(options));
+        parse::known(&list.0, workload.map(|(workload, _)| workload)).map_err(|why| {
+            let all = list.0.join(",");
+            Trouble::Usage(format!(
+                "invalid value '{all}' for '--variants <LIST>': {why}"
             ))
-        } else {
-            usage(&format!(
-                "{first} and {option} cannot write the same file '{}'",
-                path.display()
-            ))
-        };
+        })?;
     }
     let grace = matches!(cli.command, Some(Command::Grace { .. }));
     let has_threads = |n| {

@@ -8,7 +8,7 @@ use crate::machine::{Stamp, strict};
 use crate::points::{Points, about, refuse_foreign};
 use crate::ready::{self, Ready};
 use crate::report::output::{Outputs, Page, check_measured, command_line};
-use crate::report::record::{MACHINE, Record, Status};
+use crate::report::record::{MACHINE, MISSING, Record, Status};
 use crate::report::resume::Resume;
 use crate::report::sink::{Format, Sink, Target};
 use crate::report::{svg, table};
@@ -21,6 +21,18 @@ use std::path::{Path, PathBuf};
 
 /// Where the tour writes, from the current directory.
 const FOLDER: &str = "target/hpbench";
+
+/// The files that the tour writes by itself.
+pub(crate) fn tour_files() -> Vec<PathBuf> {
+    let pictures = Workload::ALL.iter().map(|&workload| picture(workload));
+    let names = ["report.html", "results.jsonl", "results.csv"].map(str::to_owned);
+    let names = names.into_iter().chain(pictures);
+    names.map(|name| Path::new(FOLDER).join(name)).collect()
+}
+
+fn picture(workload: Workload) -> String {
+    format!("{}.svg", workload.name())
+}
 
 /// How this program was built, in records.
 const BUILD: &str = if cfg!(debug_assertions) {
@@ -76,20 +88,28 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
     let voice = Voice::new(options);
     let points = Points::of(workload, ask, options);
     check_against(&points, options)?;
-    let asked = ask.threads.is_some() || ask.crew.is_some() || ask.idles.is_some();
-    let ready = Ready::of(&points, asked, options)?;
+    let ready = Ready::of(&points, options)?;
     if options.dry_run {
         return say(&(points.plan() + &ready::order(options)));
     }
     let outputs = Outputs::open(options)?;
     let sinks = asked_sinks(options)?;
     voice.say(&Machine::look().heading())?;
-    let (records, sinks) = perform(&points, sinks, options)?;
-    voice.say(&table::render(
-        &records,
-        workload,
-        options.against.as_deref(),
-    ))?;
+    if let Some(line) = points.beyond() {
+        voice.say(&line)?;
+    }
+    let Performed {
+        records,
+        sinks,
+        stopped,
+    } = perform(&points, sinks, options)?;
+    if stopped.is_none() || ran(&records) > 0 {
+        let against = options.against.as_deref();
+        voice.say(&table::render(&records, workload, against))?;
+    }
+    if let Some(trouble) = stopped {
+        return Err(trouble);
+    }
     let files = outputs.write(&records)?;
     finish(&voice, sinks, files)?;
     let compared = ready.conclude(&records, |text| voice.say(text));
@@ -100,7 +120,7 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
 pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     let points = Points::tour(options);
     check_against(&points, options)?;
-    let ready = Ready::of(&points, options.threads.is_some(), options)?;
+    let ready = Ready::of(&points, options)?;
     if options.dry_run {
         return say(&(points.plan() + &ready::order(options)));
     }
@@ -125,10 +145,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     for &workload in Workload::ALL {
         plots.push((
             workload,
-            Target::open(
-                "tour file",
-                &folder.join(format!("{}.svg", workload.name())),
-            )?,
+            Target::open("tour file", &folder.join(picture(workload)))?,
         ));
     }
     voice.say(&Machine::look().heading())?;
@@ -140,13 +157,23 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         points.wall().as_secs_f64() * 1.12,
         if options.quick { " (quick: not for claims)" } else { "" }
     ))?;
-    let (records, sinks) = perform(&points, sinks, options)?;
+    if let Some(line) = points.beyond() {
+        voice.say(&line)?;
+    }
+    let Performed {
+        records,
+        sinks,
+        stopped,
+    } = perform(&points, sinks, options)?;
+    let has_run = |workload| move |record: &&Record| record.workload == workload;
     for &workload in Workload::ALL {
-        voice.say(&table::render(
-            &records,
-            workload,
-            options.against.as_deref(),
-        ))?;
+        if stopped.is_none() || ran(records.iter().filter(has_run(workload))) > 0 {
+            let against = options.against.as_deref();
+            voice.say(&table::render(&records, workload, against))?;
+        }
+    }
+    if let Some(trouble) = stopped {
+        return Err(trouble);
     }
     let mut files = Vec::new();
     for (workload, mut target) in plots {
@@ -183,12 +210,17 @@ fn asked_sinks(options: &Options) -> Result<Vec<Sink>, Trouble> {
     Ok(sinks)
 }
 
+/// What became of a plan.
+struct Performed {
+    /// Of the runs that are in, and of those that cannot be had.
+    records: Vec<Record>,
+    sinks: Vec<Sink>,
+    /// Why it was given up before its end.
+    stopped: Option<Trouble>,
+}
+
 /// Runs the plan; every record reaches the sinks before the next run starts.
-fn perform(
-    points: &Points,
-    mut sinks: Vec<Sink>,
-    options: &Options,
-) -> Result<(Vec<Record>, Vec<Sink>), Trouble> {
+fn perform(points: &Points, mut sinks: Vec<Sink>, options: &Options) -> Result<Performed, Trouble> {
     let stamp = Stamp::here();
     for sink in &mut sinks {
         sink.describe(stamp.whole());
@@ -207,6 +239,7 @@ fn perform(
     interrupt::watch();
     let bar = progress(points.count() as u64);
     let mut records = Vec::with_capacity(plan.len());
+    let mut stopped = None;
     for job in &plan {
         let record = match workloads::support(about(job), job) {
             // The reason does not change from one repetition to the next.
@@ -218,8 +251,10 @@ fn perform(
                     record.clone()
                 }
                 None if interrupt::asked() => {
-                    bar.finish_and_clear();
-                    return Err(Trouble::Interrupted(interrupted(&records, points, options)));
+                    let kept = sinks.iter().any(Sink::keeps_part);
+                    let said = interrupted(&records, points, options, kept);
+                    stopped = Some(Trouble::Interrupted(said));
+                    break;
                 }
                 None => {
                     bar.set_message(describe(job));
@@ -236,31 +271,45 @@ fn perform(
                 }
             },
         };
+        if points.asked && record.number(MISSING).is_some() {
+            stopped = Some(Trouble::Environment(format!("--threads: {}", record.note)));
+        }
         for sink in &mut sinks {
             sink.record(&record)?;
         }
         records.push(record);
+        if stopped.is_some() {
+            break;
+        }
     }
     bar.finish_and_clear();
     // For the page; in files it is on the first record already.
     if let Some(first) = records.first_mut() {
         first.set(MACHINE, stamp.whole().clone());
     }
-    Ok((records, sinks))
+    Ok(Performed {
+        records,
+        sinks,
+        stopped,
+    })
 }
 
-/// What is said after Ctrl-C.
-fn interrupted(records: &[Record], points: &Points, options: &Options) -> String {
-    let done = records
-        .iter()
-        .filter(|record| record.status != Status::Skipped)
-        .count();
-    let kept = match &options.resume {
-        Some(path) => format!("go on with --resume {}", path.display()),
-        None => "files keep the name that ends in .part".to_owned(),
+/// How many of them took place.
+fn ran<'a>(records: impl IntoIterator<Item = &'a Record>) -> usize {
+    let took_place = |record: &&Record| record.status != Status::Skipped;
+    records.into_iter().filter(took_place).count()
+}
+
+/// What is said after Ctrl-C; `kept`: under their `.part` names there are files.
+fn interrupted(records: &[Record], points: &Points, options: &Options, kept: bool) -> String {
+    let rest = match &options.resume {
+        Some(path) => format!("; go on with --resume {}", path.display()),
+        None if kept => "; files keep the name that ends in .part".to_owned(),
+        None => String::new(),
     };
     format!(
-        "interrupted: {done} of {} runs are in; {kept}",
+        "interrupted: {} of {} runs are in{rest}",
+        ran(records),
         points.count()
     )
 }
@@ -430,10 +479,11 @@ pub(crate) fn run_one(job: &str, options: &Options) -> Result<(), Trouble> {
         .map_err(|error| Trouble::Usage(format!("{}: {error}", child::SUBCOMMAND)))?;
     interrupt::die_with_parent();
     child::set_alarm(&job);
+    child::end_on_panic();
     let weather = ready::in_child(options);
     let record = match workloads::run(&job) {
         Ok(record) => weather.after(record),
-        Err(Refusal::Skipped(why)) => Record::skipped(&job, &why),
+        Err(Refusal::Skipped(why, _)) => Record::skipped(&job, &why),
         Err(Refusal::Environment(why)) => return Err(Trouble::Environment(why)),
     };
     say(&record.to_line())

@@ -1,8 +1,8 @@
 //! Floor 3, bench-suite. Owns the values of options: lists, durations, names, and what is said about bad ones.
 //! May ask the registry for names.
 
-use crate::engine::places;
-use crate::workloads;
+use crate::engine::{places, windows};
+use crate::workloads::{self, Workload};
 use std::time::Duration;
 
 /// More threads than this are a mistake.
@@ -234,24 +234,41 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `a,b`: names from the registry; repeated ones count once.
-pub(crate) fn variants(text: &str) -> Result<Vec<&'static str>, String> {
-    let mut list = Vec::new();
-    for part in text.split(',') {
-        if part.is_empty() {
-            return Err("an empty entry".to_owned());
-        }
-        let about = workloads::find(part).ok_or_else(|| unknown_variant(part))?;
-        if !list.contains(&about.name) {
-            list.push(about.name);
-        }
+/// A duration that a window can have.
+pub(crate) fn window(text: &str) -> Result<Duration, String> {
+    match positive_duration(text)? {
+        window if window < windows::SHORTEST => Err(format!(
+            "shorter than {:?}: that shows the scheduler, not the program",
+            windows::SHORTEST
+        )),
+        window => Ok(window),
     }
-    Ok(list)
 }
 
-fn unknown_variant(name: &str) -> String {
-    let nearest = workloads::listed()
-        .map(|about| (distance(name, about.name), about.name))
+/// `a,b`: names; repeated ones count once. Whether there are such variants depends on the workload: [`known`].
+pub(crate) fn variants(text: &str) -> Result<Vec<String>, String> {
+    list(text, |part| match part {
+        "" => Err("an empty entry".to_owned()),
+        part => Ok(part.to_owned()),
+    })
+}
+
+/// Whether all are names of variants, of any workload; the others that one of `workload` may have been meant by.
+pub(crate) fn known(variants: &[String], workload: Option<Workload>) -> Result<(), String> {
+    match variants.iter().find(|name| workloads::find(name).is_none()) {
+        Some(name) => Err(unknown_variant(name, workload)),
+        None => Ok(()),
+    }
+}
+
+fn unknown_variant(name: &str, workload: Option<Workload>) -> String {
+    let names: Vec<&str> = match workload {
+        Some(workload) => workload.listed().map(|about| about.name).collect(),
+        None => workloads::listed().map(|about| about.name).collect(),
+    };
+    let nearest = names
+        .iter()
+        .map(|other| (distance(name, other), other))
         .min();
     match nearest {
         Some((distance, nearest)) if distance <= 1 + name.chars().count() / 3 => {
@@ -260,8 +277,11 @@ fn unknown_variant(name: &str) -> String {
             )
         }
         _ => {
-            let names: Vec<_> = workloads::listed().map(|about| about.name).collect();
-            format!("unknown variant '{name}', known are {}", names.join(", "))
+            let whose = match workload {
+                Some(workload) => format!("{} has", workload.name()),
+                None => "known are".to_owned(),
+            };
+            format!("unknown variant '{name}', {whose} {}", names.join(", "))
         }
     }
 }
@@ -363,6 +383,8 @@ mod tests {
         assert_eq!(duration("0s"), Ok(Duration::ZERO));
         assert!(positive_duration("0s").is_err());
         assert!(positive_duration("0.0ms").is_err());
+        assert_eq!(window("10ms"), Ok(Duration::from_millis(10)));
+        assert!(window("5ms").unwrap_err().contains("10ms"));
         for bad in [
             "",
             "s",
@@ -392,20 +414,23 @@ mod tests {
 
     #[test]
     fn variant_lists() {
-        assert_eq!(variants("hp,mutex,hp"), Ok(vec!["hp", "mutex"]));
+        let owned = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(variants("hp,mutex,hp"), Ok(owned(&["hp", "mutex"])));
         assert!(variants("hp,").unwrap_err().contains("empty"));
         assert!(variants("").is_err());
-        assert!(variants("hpp").unwrap_err().contains("did you mean 'hp'"));
-        assert!(
-            variants("crossbeam")
-                .unwrap_err()
-                .contains("crossbeam-epoch")
-        );
-        assert!(
-            variants("zzzzzzzzzz")
-                .unwrap_err()
-                .contains("known are none, hp")
-        );
+        assert_eq!(known(&owned(&["hp", "refcount"]), None), Ok(()));
+        let why = |name, workload| known(&owned(&["none", name]), workload).unwrap_err();
+        assert!(why("hpp", None).contains("did you mean 'hp'"));
+        assert!(why("crossbeam", None).contains("crossbeam-epoch"));
+        assert!(why("zzzzzzzzzz", None).contains("known are none, hp"));
+        let of_think = why("nosuch", Some(Workload::Think));
+        assert!(of_think.contains("think has none, refcount"), "{of_think}");
+        assert!(!of_think.contains("arc-swap"), "{of_think}");
     }
 
     #[test]

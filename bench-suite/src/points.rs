@@ -21,6 +21,10 @@ pub(crate) struct Points {
     pub(crate) jobs: Vec<Job>,
     /// Repetitions.
     pub(crate) runs: usize,
+    /// Whether somebody asked for these numbers of threads.
+    pub(crate) asked: bool,
+    /// What `--budget` allows.
+    budget: Option<Duration>,
 }
 
 /// Refuses variants that `workload` does not have (another one may).
@@ -60,7 +64,12 @@ impl Points {
         if let Some(budget) = options.budget {
             fit(&mut jobs, runs, budget, options);
         }
-        Points { jobs, runs }
+        Points {
+            jobs,
+            runs,
+            asked: ask.threads.is_some() || ask.crew.is_some() || ask.idles.is_some(),
+            budget: options.budget,
+        }
     }
 
     /// The points of the tour, timed to fit its budget.
@@ -84,7 +93,12 @@ impl Points {
         let runs = runs(options);
         let usual = if options.quick { QUICK_BUDGET } else { BUDGET };
         fit(&mut jobs, runs, options.budget.unwrap_or(usual), options);
-        Points { jobs, runs }
+        Points {
+            jobs,
+            runs,
+            asked: options.threads.is_some(),
+            budget: options.budget,
+        }
     }
 
     /// Wall time that the runs take, without their start and end.
@@ -108,6 +122,19 @@ impl Points {
         self.wall() + ends * self.runs as u32
     }
 
+    /// The line that says that all this does not fit `--budget`, where it does not.
+    pub(crate) fn beyond(&self) -> Option<String> {
+        let (budget, all) = (self.budget?, self.estimate());
+        // What rounding makes of it is no news.
+        (all > budget.mul_f64(1.02)).then(|| {
+            format!(
+                "--budget {budget:?} is not kept: {} runs take about {:.0} s; fewer points or --runs would\n",
+                self.count(),
+                all.as_secs_f64().ceil()
+            )
+        })
+    }
+
     /// What `--dry-run` shows.
     pub(crate) fn plan(&self) -> String {
         let mut text = format!(
@@ -117,6 +144,7 @@ impl Points {
             self.runs,
             self.estimate().as_secs_f64().ceil(),
         );
+        text.extend(self.beyond());
         for job in &self.jobs {
             let what = format!("{:<8}{:<18}", job.workload.name(), job.variant);
             let threads = format!("{} readers, {} writers", job.readers, job.writers);
@@ -196,8 +224,7 @@ fn runs_at_all(job: &Job) -> bool {
 
 /// What a process, its threads and its end cost beside the run itself.
 fn overhead(job: &Job) -> Duration {
-    let idle = job.pauses.map_or(0, |pauses| pauses.idle);
-    Duration::from_millis(12) + Duration::from_micros(100) * (job.threads + idle) as u32
+    Duration::from_millis(12) + Duration::from_micros(100) * workloads::threads(job) as u32
 }
 
 /// Sets what the options leave open such that all runs fit `budget`.
@@ -272,6 +299,14 @@ mod tests {
         );
         let plan = points.plan();
         assert!(plan.contains("hp") && plan.contains("7ms after"), "{plan}");
+        assert_eq!(points.beyond(), None);
+        let points = of(&["--budget", "1s", "--runs", "100"]);
+        let line = points.beyond().expect("200 runs of 20 ms");
+        assert!(
+            line.contains("--budget 1s") && line.contains("200 runs"),
+            "{line}"
+        );
+        assert!(points.plan().contains(&line));
         let options = options(&["--budget", "30s"]);
         assert!(Points::tour(&options).estimate() <= Duration::from_secs(30));
     }

@@ -3,7 +3,6 @@
 
 use crate::baseline;
 use crate::cli::Options;
-use crate::engine::job::Job;
 use crate::engine::sysroot::Root;
 use crate::engine::weather::Weather;
 use crate::engine::{crew, pin, places, room, windows};
@@ -11,6 +10,7 @@ use crate::machine::{Stamp, strict};
 use crate::points::Points;
 use crate::report::record::Record;
 use crate::trouble::Trouble;
+use crate::workloads;
 use std::ffi::OsString;
 
 /// A command whose runs can begin.
@@ -20,9 +20,9 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Looks whether the runs can be made here. More threads than fit are an error where they were `asked` for; of the
+    /// Looks whether the runs can be made here. More threads than fit are an error where they were asked for; of the
     /// usual points those that do not fit are skipped. For `--dry-run` it need not be this machine.
-    pub(crate) fn of(points: &Points, asked: bool, options: &Options) -> Result<Self, Trouble> {
+    pub(crate) fn of(points: &Points, options: &Options) -> Result<Self, Trouble> {
         let root = Root::here();
         if options.strict {
             strict::environment(&root)?;
@@ -31,9 +31,8 @@ impl Ready {
             return Ok(Ready { baseline: None });
         }
         root.measurable()?;
-        let threads = |job: &Job| job.threads + job.pauses.map_or(0, |pauses| pauses.idle);
-        if let Some(most) = points.jobs.iter().map(threads).max()
-            && asked
+        if let Some(most) = points.jobs.iter().map(workloads::threads).max()
+            && points.asked
         {
             room::check("--threads", most, crew::STACK).map_err(Trouble::Environment)?;
         }

@@ -277,6 +277,52 @@ fn complaint_after_heading(output: &Output, code: i32) -> String {
     said.lines().last().unwrap().to_owned()
 }
 
+/// What is not a file of records is left as it is, whether or not its last line ends.
+#[test]
+fn a_foreign_file_is_nothing_to_go_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes");
+    for notes in ["my notes", "my notes\n", "{\"schema\":99}", "{\"a\": 1"] {
+        fs::write(&path, notes).unwrap();
+        let output = run(&[&MANY[..], &["1", "--resume", path.to_str().unwrap()]].concat());
+        let line = complaint(&output, 2);
+        assert!(
+            line.contains("--resume") && line.contains("line 1"),
+            "{line}"
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), notes);
+    }
+}
+
+/// Ctrl-C: the table of what is in; files are spoken of only if there are some.
+#[test]
+fn an_interrupted_command_shows_what_is_in() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in [None, Some("x.jsonl")] {
+        let mut command = program();
+        command.args(MANY).arg("9999").current_dir(folder.path());
+        if let Some(file) = file {
+            command.args(["--json", file]);
+        }
+        let parent = command.spawn().unwrap();
+        // Each run is a child of its own.
+        let first = until("no run", || child_of(parent.id()));
+        until("one run only", || {
+            child_of(parent.id()).filter(|&child| child != first)
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        kill(parent.id() as i32, libc::SIGINT);
+        let output = parent.wait_with_output().unwrap();
+        let line = complaint(&output, 130);
+        assert!(line.contains("of 9999 runs are in"), "{line}");
+        assert_eq!(line.contains(".part"), file.is_some(), "{line}");
+        let table = text(&output.stdout);
+        assert!(table.contains("\n  none "), "{table}");
+        let part = folder.path().join("x.jsonl.part");
+        assert_eq!(part.exists(), file.is_some());
+    }
+}
+
 #[test]
 fn a_device_is_nothing_to_go_on_with() {
     for device in ["/dev/full", "/dev/zero"] {
@@ -440,6 +486,15 @@ fn limits_are_named() {
             "{line}"
         );
     }
+    // Partners are threads, too.
+    let track = ["lazy-mm", "track", "--variants", "none", "--threads", "300"];
+    let line = complaint(&limited(libc::RLIMIT_NPROC, 400, &track), 3);
+    assert!(line.contains("--threads: 600 threads"), "{line}");
+    // What the limits do not foretell: the allocator's arenas take what the stacks need.
+    let most = [&read[..3], &["--quick", "--threads", "600"]].concat();
+    let output = limited(libc::RLIMIT_AS, 440_000 << 10, &most);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(text(&output.stderr).contains("of 600 threads could be started"));
     // Usual points that do not fit are skipped, with the name of the limit; the others are measured.
     let scan = [
         "scan",

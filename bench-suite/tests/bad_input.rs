@@ -64,6 +64,25 @@ fn bad_values_are_usage_errors_that_name_option_and_value() {
         ),
         (vec!["read", "--csv", "x", "--json", "x"], ["--json", "'x'"]),
         (
+            vec!["read", "--resume", "x", "--json", "./x"],
+            ["--resume", "--json"],
+        ),
+        (
+            vec!["read", "--resume", "x.part", "--csv", "x"],
+            ["--resume", "--csv"],
+        ),
+        (
+            vec!["--resume", "target/hpbench/results.jsonl"],
+            ["--resume", "the tour"],
+        ),
+        (vec!["read", "--resume", "-"], ["--resume -", "file"]),
+        (vec!["read", "--plot", "/tmp/"], ["--plot", "/tmp/"]),
+        (vec!["read", "--window", "5ms"], ["--window", "10ms"]),
+        (
+            vec!["lazy-mm", "think", "--variants", "nosuch"],
+            ["'nosuch'", "think has none, refcount"],
+        ),
+        (
             vec!["capabilities", "--csv", "-"],
             ["--csv", "capabilities"],
         ),

@@ -441,7 +441,16 @@ fn runs_have_windows() {
 #[test]
 fn another_machine_is_looked_at_only() {
     let on = On::new(&ryzen());
-    for arguments in [&["read", "--quick"][..], &["--quick"], &["overhead"]] {
+    for arguments in [
+        &["read", "--quick"][..],
+        &["--quick"],
+        &["overhead"],
+        &["calibrate", "--quick"],
+        &["model", "--machine", "this", "--quick"],
+        &["schbench", "-r", "1"],
+        &["ref"],
+        &["rcuscale"],
+    ] {
         let line = complaint(&on.run(arguments), 2);
         assert!(line.contains("HPBENCH_SYSFS"), "{line}");
     }

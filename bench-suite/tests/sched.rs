@@ -110,6 +110,24 @@ fn each_invariant_is_broken_by_its_mutant_and_named() {
     }
 }
 
+/// A thread that panics ends the run at once; nobody waits for it until an alarm.
+#[test]
+fn a_panic_ends_the_run() {
+    for workload in ["sched", "track", "think"] {
+        let start = std::time::Instant::now();
+        let arguments = ["lazy-mm", workload, "--threads", "2"];
+        let output = hpbench(&[&arguments[..], &SHORT].concat())
+            .args(["--variants", "broken-panic"])
+            .env("HPBENCH_ALLOW_BROKEN", "1")
+            .env("RUST_BACKTRACE", "0")
+            .output()
+            .unwrap();
+        let line = complaint(&output, 4);
+        assert!(line.contains("broken on purpose"), "{workload}: {line}");
+        assert!(start.elapsed().as_secs() < 50, "{workload}");
+    }
+}
+
 #[test]
 fn mutants_are_refused_and_not_listed() {
     let output = run(&["lazy-mm", "sched", "--variants", "broken-i2"]);

@@ -12,6 +12,7 @@ use crate::cli::Options;
 use crate::command::say;
 pub(crate) use crate::engine::places::Places;
 use crate::engine::places::{self, CLASSES, Cpu};
+use crate::engine::sysroot::Root;
 use crate::model::fit::Random;
 use crate::report::sink::Target;
 use crate::report::stats;
@@ -182,6 +183,7 @@ impl Calibration {
         seed: u64,
         mut progress: impl FnMut(&str),
     ) -> Result<Self, Trouble> {
+        Root::here().measurable()?;
         let effort = Effort::new(quick);
         let refused = Trouble::Environment;
         let cpus = places::here();

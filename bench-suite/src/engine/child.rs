@@ -97,6 +97,23 @@ fn ending(status: ExitStatus) -> String {
     format!("the run ended with {status}")
 }
 
+/// In the child: a panic of any thread ends the run. The others may wait for that one: at the gate, for its answer, for
+/// its end.
+pub(crate) fn end_on_panic() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        // What a panic of the main thread ends with; without destructors, which the other threads are in the way of.
+        #[cfg(unix)]
+        // SAFETY: takes a number and does not come back.
+        unsafe {
+            libc::_exit(101)
+        }
+        #[cfg(not(unix))]
+        std::process::exit(101)
+    }));
+}
+
 /// In the child: die of an alarm when the run takes far longer than it should.
 pub(crate) fn set_alarm(job: &Job) {
     let limit = job.time + job.warmup;

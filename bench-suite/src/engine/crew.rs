@@ -77,8 +77,8 @@ pub(crate) struct Tally {
 pub(crate) enum Refusal {
     /// The machine refuses a binding: the whole program stops.
     Environment(String),
-    /// This run cannot be had here (threads): it is skipped.
-    Skipped(String),
+    /// This run cannot be had here: it is skipped. The number: so many of its threads could not be started.
+    Skipped(String, Option<usize>),
 }
 
 impl Pace {
@@ -200,6 +200,12 @@ impl Pace {
         }
     }
 
+    /// What the calling thread has counted so far, for the windows; [`measure`](Self::measure) says it by itself.
+    pub(crate) fn counted(&self, ops: u64) {
+        // Relaxed: as in `measure`.
+        self.seats.own().store(ops, Ordering::Relaxed);
+    }
+
     /// Waits at the gate and then until the end of the run without doing anything.
     pub(crate) fn park(&self) {
         self.arrive(None);
@@ -296,10 +302,11 @@ pub(crate) fn run(
                 Ok(thread) => crew.push(thread),
                 Err(error) => {
                     pace.advance(LEAVE);
-                    return Err(Refusal::Skipped(format!(
+                    let why = format!(
                         "only {index} of {count} threads could be started: {error}{}",
                         room::blame(count - index, STACK)
-                    )));
+                    );
+                    return Err(Refusal::Skipped(why, Some(count - index)));
                 }
             }
         }

@@ -6,6 +6,10 @@ use super::{cgroup, sysroot::Root};
 /// Threads and processes of this program beside those of a run.
 const OWN: usize = 8;
 
+/// What a thread maps beside its stack: guard pages, the stack of its signals, its part of the allocator's lists.
+#[cfg(target_os = "linux")]
+const BESIDE: u64 = 64 << 10;
+
 /// A limit that threads count against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limit {
@@ -105,10 +109,11 @@ fn of_user(root: &Root, stack: usize) -> Vec<Limit> {
     }
     if let Some(most) = limit(libc::RLIMIT_AS) {
         let taken = field(&status, "VmSize:").unwrap_or(0) * 1024;
+        let each = stack as u64 + BESIDE;
         found.push(Limit {
             name: "RLIMIT_AS (ulimit -v), in stacks,",
-            most: most / stack as u64,
-            used: taken.div_ceil(stack as u64),
+            most: most / each,
+            used: taken.div_ceil(each),
         });
     }
     found

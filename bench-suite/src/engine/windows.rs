@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub(crate) const USUAL: Duration = Duration::from_millis(100);
 
 /// Shorter windows show the scheduler, not the program.
-const SHORTEST: Duration = Duration::from_millis(10);
+pub(crate) const SHORTEST: Duration = Duration::from_millis(10);
 
 /// As few as can be compared.
 const FEWEST: u32 = 3;

@@ -37,9 +37,14 @@ impl Runnable {
     }
 }
 
-/// Where a thread is counted.
+/// Where a thread is counted, or was when it went to sleep; and where it was counted by who woke it, which is another
+/// place if it has moved meanwhile.
 #[derive(Debug, Default)]
-pub(super) struct Home(Padded<AtomicUsize>);
+#[repr(align(128))]
+pub(super) struct Home {
+    counted: AtomicUsize,
+    woken: AtomicUsize,
+}
 
 /// A thread and its partner.
 #[derive(Debug)]
@@ -53,7 +58,7 @@ impl<'a> Counted<'a> {
     /// Counts the calling thread, which runs.
     pub(super) fn new(runnable: &'a Runnable, mine: &'a Home, partner: &'a Home) -> Self {
         let here = this_cpu();
-        mine.0.0.store(here, Relaxed);
+        mine.counted.store(here, Relaxed);
         runnable.of(here).fetch_add(1, Relaxed);
         Counted {
             runnable,
@@ -64,37 +69,38 @@ impl<'a> Counted<'a> {
 
     /// Before a message to the partner.
     pub(super) fn waking(&self) {
-        let home = self.partner.0.0.load(Relaxed);
+        let home = self.partner.counted.load(Relaxed);
+        // The message that follows makes it visible.
+        self.partner.woken.store(home, Relaxed);
         self.runnable.of(home).fetch_add(1, Relaxed);
     }
 
     /// Before this thread blocks. Whether its CPU has nobody else.
     pub(super) fn blocks(&self) -> bool {
-        let here = self.settle();
+        let here = self.settle(self.mine.counted.load(Relaxed));
         self.runnable.of(here).fetch_sub(1, Relaxed) == 1
     }
 
     /// After it was woken, and so counted.
     pub(super) fn runs(&self) {
-        self.settle();
+        self.settle(self.mine.woken.load(Relaxed));
     }
 
-    /// Counts it where it runs, which is told.
-    fn settle(&self) -> usize {
+    /// It is counted on `home`: counts it where it runs, which is told.
+    fn settle(&self, home: usize) -> usize {
         let here = this_cpu();
-        let home = self.mine.0.0.load(Relaxed);
         if home != here {
             self.runnable.of(here).fetch_add(1, Relaxed);
             self.runnable.of(home).fetch_sub(1, Relaxed);
-            self.mine.0.0.store(here, Relaxed);
         }
+        self.mine.counted.store(here, Relaxed);
         here
     }
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        let home = self.mine.0.0.load(Relaxed);
+        let home = self.mine.counted.load(Relaxed);
         self.runnable.of(home).fetch_sub(1, Relaxed);
     }
 }
@@ -133,6 +139,34 @@ mod tests {
             assert_eq!(count.load(Relaxed), 2);
             drop((one, two));
             assert_eq!(count.load(Relaxed), 0);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn who_moves_before_sleeping_leaves_no_count_behind() {
+        let &[first, second, ..] = pin::allowed().as_slice() else {
+            return;
+        };
+        std::thread::spawn(move || {
+            pin::bind(first).unwrap();
+            let (runnable, a, b) = (Runnable::new(), Home::default(), Home::default());
+            let one = Counted::new(&runnable, &a, &b);
+            let two = Counted::new(&runnable, &b, &a);
+            let counts = || [first, second].map(|cpu| runnable.of(cpu).load(Relaxed));
+            two.waking();
+            pin::bind(second).unwrap();
+            assert!(one.blocks(), "counted on the CPU that it came from");
+            one.runs();
+            assert_eq!(counts(), [1, 1]);
+            assert!(one.blocks(), "alone on this one");
+            two.waking();
+            pin::bind(first).unwrap();
+            one.runs();
+            assert_eq!(counts(), [2, 0], "it moved in its sleep");
+            drop((one, two));
+            assert_eq!(counts(), [0, 0]);
         })
         .join()
         .unwrap();

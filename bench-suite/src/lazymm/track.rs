@@ -251,7 +251,7 @@ fn run<T: Tracker>(job: &Job) -> Result<Record, Refusal> {
     let sum = |of: fn(&Done) -> u64| done.iter().map(of).sum::<u64>();
     field.invariants.broken(1, sum(|done| done.dead));
     let (blocks, grabs) = (sum(|done| done.blocks), sum(|done| done.grabs));
-    let mut record = Record::empty(job);
+    let mut record = Record::empty(&bound);
     crate::workloads::fill(&mut record, &rate, job.threads);
     record.set("scope", "real pipes, tracker in user space");
     record.set("swap_ms", swap.as_secs_f64() * 1e3);
@@ -366,6 +366,7 @@ fn owner<'f, T: Tracker>(
         tally.start = Instant::now();
         while pace.running() && pipes.hand_over(&mut task) {
             tally.ops += 2;
+            pace.counted(tally.ops);
         }
         tally.stop = Instant::now();
         pipes.hang_up();

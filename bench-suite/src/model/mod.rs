@@ -28,7 +28,7 @@ use crate::calibrate::Calibration;
 use crate::cli::Options;
 use crate::command::say;
 use crate::published;
-use crate::report::sink::{Target, not_an_input};
+use crate::report::sink::{Target, collide, not_an_input};
 use crate::trouble::Trouble;
 use clap::{Args, ValueEnum};
 use lazy::{Bands, Explanation};
@@ -142,7 +142,9 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     if options.json.as_deref() == dash && ask.svg.as_deref() == dash {
         return usage("--json - and --svg - cannot share the standard output".to_owned());
     }
-    if options.json.is_some() && options.json == ask.svg {
+    if let (Some(json), Some(svg)) = (&options.json, &ask.svg)
+        && collide(json, svg)
+    {
         return usage("--json and --svg cannot write the same file".to_owned());
     }
     let costs: Vec<PathBuf> = ask.machine.iter().map(PathBuf::from).collect();

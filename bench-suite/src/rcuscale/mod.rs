@@ -19,7 +19,7 @@ mod writers;
 
 use crate::cli::{List, Options};
 use crate::command::say;
-use crate::engine::{interrupt, pin};
+use crate::engine::{interrupt, pin, sysroot::Root};
 use crate::schemes::Scheme;
 use crate::trouble::Trouble;
 use std::time::Duration;
@@ -153,6 +153,7 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
             writers::LEAST
         ));
     }
+    Root::here().measurable()?;
     interrupt::watch();
     if ask.holdoff > 0 {
         std::thread::sleep(Duration::from_secs(ask.holdoff));

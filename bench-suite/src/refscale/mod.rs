@@ -20,7 +20,7 @@ mod types;
 
 use crate::cli::{List, Options};
 use crate::command::say;
-use crate::engine::{interrupt, pin};
+use crate::engine::{interrupt, pin, sysroot::Root};
 use crate::parse;
 use crate::trouble::Trouble;
 use run::{Setup, Times};
@@ -126,6 +126,7 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
             ask.loops + 1
         ));
     }
+    Root::here().measurable()?;
     interrupt::watch();
     if ask.holdoff > 0 {
         std::thread::sleep(Duration::from_secs(ask.holdoff));

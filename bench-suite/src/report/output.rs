@@ -103,7 +103,8 @@ fn check_prefix(prefix: &Path) -> Result<(), Trouble> {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    if prefix.file_name().is_none() || prefix == Path::new("-") {
+    let slash = prefix.to_string_lossy().ends_with(std::path::is_separator);
+    if slash || prefix.file_name().is_none() || prefix == Path::new("-") {
         return Err(Trouble::Usage(format!(
             "--plot {}: not the beginning of a file's name",
             prefix.display()
@@ -188,7 +189,7 @@ mod tests {
     fn prefixes_are_names_in_folders_that_exist() {
         assert!(check_prefix(Path::new("x")).is_ok());
         assert_eq!(check_prefix(Path::new("/no/such/x")).unwrap_err().code(), 1);
-        for bad in ["/", "-", ".."] {
+        for bad in ["/", "-", "..", "/tmp/", "/no/such/"] {
             assert_eq!(check_prefix(Path::new(bad)).unwrap_err().code(), 2, "{bad}");
         }
     }

@@ -12,6 +12,9 @@ pub(crate) const SCHEMA: u32 = 1;
 /// Where the first record of a file holds the machine record.
 pub(crate) const MACHINE: &str = "machine_record";
 
+/// How many threads of a run could not be started, of one that was skipped for it.
+pub(crate) const MISSING: &str = "threads_missing";
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

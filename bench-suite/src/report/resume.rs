@@ -2,7 +2,8 @@
 //! May touch that file, and reads this program's own image for its identity.
 //!
 //! A record belongs to a run by its *key*: everything that was asked for, the machine, and the build. The file is only
-//! ever appended to; a last line that was cut off (the program was killed, the disk was full) is cut away.
+//! ever appended to; a last line that was cut off (the program was killed, the disk was full) is cut away
+//! if it begins as a record does. A file of anything else is refused and left as it is.
 
 use super::record::{MACHINE, Record};
 use crate::engine::job::Job;
@@ -17,6 +18,9 @@ use std::path::Path;
 
 /// Where a record holds its key.
 const KEY: &str = "key";
+
+/// What the line of every record begins with.
+const BEGINNING: &[u8] = b"{\"schema\":";
 
 /// The file.
 #[derive(Debug)]
@@ -48,7 +52,7 @@ impl Resume {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(fail)?;
-        let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
+        let whole = bytes.len() - cut_off(&bytes).len();
         let mut finished = HashMap::new();
         for (n, line) in bytes[..whole].split(|&b| b == b'\n').enumerate() {
             if line.is_empty() {
@@ -66,6 +70,9 @@ impl Resume {
         // What was cut off is cut away, so that the next line is one.
         file.set_len(whole as u64).map_err(fail)?;
         file.seek(SeekFrom::End(0)).map_err(fail)?;
+        if bytes[..whole].last().is_some_and(|&b| b != b'\n') {
+            file.write_all(b"\n").map_err(fail)?;
+        }
         let mut here = DefaultHasher::new();
         machine.hash(&mut here);
         std::env::current_exe()
@@ -100,12 +107,13 @@ impl Resume {
         format!("{:016x}", hash.finish())
     }
 
-    /// The record of `job`, if the file has it. Failed runs are run again.
+    /// The record of `job`, if the file has it. Runs that failed, or in which nothing was done, are run again.
     pub(crate) fn find(&self, job: &Job) -> Option<&Record> {
         use super::record::Status;
         self.finished
             .get(&self.key(job))
             .filter(|record| record.status != Status::Failed)
+            .filter(|record| record.status == Status::Ok || record.elapsed_s == 0.0)
     }
 
     /// Appends the record of `job`.
@@ -123,5 +131,36 @@ impl Resume {
             .write_all(line.as_bytes())
             .and_then(|()| self.file.flush())
             .map_err(|error| Trouble::write(&self.label, &error))
+    }
+}
+
+/// What is left of a last line that was not finished: the beginning of a record, without its end. Other last lines
+/// count as whole, whether or not a newline follows.
+fn cut_off(bytes: &[u8]) -> &[u8] {
+    let line = bytes.rsplit(|&b| b == b'\n').next().unwrap_or_default();
+    let begins = line.starts_with(BEGINNING) || BEGINNING.starts_with(line);
+    let ends = || serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok();
+    if begins && !ends() { line } else { &[] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::record::tests::sample;
+    use crate::workloads::Workload;
+
+    #[test]
+    fn only_records_are_cut_off() {
+        let line = sample(Workload::Read, "hp", 1, 0, 10).to_line();
+        assert!(line.as_bytes().starts_with(BEGINNING), "{line}");
+        let bare = line.trim_end();
+        for end in [1, 5, BEGINNING.len(), bare.len() - 1] {
+            let cut = &bare[..end];
+            assert_eq!(cut_off(cut.as_bytes()), cut.as_bytes());
+            assert_eq!(cut_off((line.clone() + cut).as_bytes()), cut.as_bytes());
+        }
+        for whole in ["", &line, bare, "my notes", "a\nmy notes", "{\"a\":1", "{}"] {
+            assert!(cut_off(whole.as_bytes()).is_empty(), "{whole}");
+        }
     }
 }

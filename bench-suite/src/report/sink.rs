@@ -13,6 +13,38 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+/// Whether two outputs would be in each other's way: one file by two names, or the `.part` of the other.
+pub(crate) fn collide(a: &Path, b: &Path) -> bool {
+    let (a, b) = (absolute(a), absolute(b));
+    a == b || part(&a) == b || part(&b) == a
+}
+
+/// Without links, as far as it is there.
+fn absolute(path: &Path) -> PathBuf {
+    let folder = || {
+        let folder = path.parent().map(|folder| {
+            if folder == Path::new("") {
+                Path::new(".")
+            } else {
+                folder
+            }
+        })?;
+        Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
+    };
+    let whole = (path != Path::new("-")).then(|| fs::canonicalize(path).ok());
+    match whole {
+        Some(found) => found.or_else(folder).unwrap_or_else(|| path.to_owned()),
+        None => path.to_owned(),
+    }
+}
+
+/// The name until it is complete.
+fn part(path: &Path) -> PathBuf {
+    let mut name: OsString = path.as_os_str().to_owned();
+    name.push(".part");
+    PathBuf::from(name)
+}
+
 /// A place to write to, with the option that named it, for messages.
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -85,9 +117,7 @@ impl Target {
         if path.is_dir() || path.file_name().is_none() {
             return Err(io::Error::other("is a directory, not a file"));
         }
-        let mut name: OsString = path.as_os_str().to_owned();
-        name.push(".part");
-        let part = PathBuf::from(name);
+        let part = part(&path);
         Ok(Place::Renamed {
             file: File::create(&part)?,
             part,
@@ -200,6 +230,11 @@ impl Sink {
         }
     }
 
+    /// Whether what is in stays in a `.part` file if it is never finished.
+    pub(crate) fn keeps_part(&self) -> bool {
+        self.target.written && matches!(self.target.place, Place::Renamed { .. })
+    }
+
     /// Gives the file its name.
     pub(crate) fn finish(self) -> Result<Option<PathBuf>, Trouble> {
         self.target.finish()
@@ -269,6 +304,29 @@ mod tests {
         assert_eq!(&rows[0][12], "a, \"b\"");
         let params: serde_json::Value = serde_json::from_str(&rows[0][10]).unwrap();
         assert_eq!(params["seed"], 9);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_file_by_two_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("there"), "").unwrap();
+        std::os::unix::fs::symlink(at("there"), at("link")).unwrap();
+        for (a, b, same) in [
+            ("there", "there", true),
+            ("there", "link", true),
+            ("new", "./new", true),
+            ("new", "new.part", true),
+            ("new.part", "new", true),
+            ("new", "newer", false),
+            ("there", "new", false),
+        ] {
+            assert_eq!(collide(&at(a), &at(b)), same, "{a} {b}");
+        }
+        assert!(collide(Path::new("-"), Path::new("-")));
+        assert!(!collide(Path::new("-"), Path::new("./-")));
+        assert!(collide(Path::new("x"), Path::new("./x")));
     }
 
     #[cfg(target_os = "linux")]

@@ -36,7 +36,7 @@ pub(crate) use plan::Ask;
 
 use crate::cli::Options;
 use crate::command::say;
-use crate::engine::{interrupt, pin};
+use crate::engine::{interrupt, pin, sysroot::Root};
 use crate::report::sink::Target;
 use crate::trouble::Trouble;
 use crew::{Crew, Running};
@@ -75,6 +75,7 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
             need.memory >> 20
         ));
     }
+    Root::here().measurable()?;
     let slots = ask.hash.as_ref().map_or(&[Slots::Auto][..], |list| &list.0);
     if slots.len() > 1 || runs.is_some() {
         return sweep::command(ask, &plan, slots, runs.unwrap_or(1));

@@ -21,7 +21,7 @@ use crate::engine::pin;
 #[cfg(target_os = "linux")]
 use crate::lazymm::track;
 use crate::lazymm::{sched, think};
-use crate::report::record::Record;
+use crate::report::record::{MISSING, Record, Status};
 use crate::report::view::View;
 #[cfg(target_os = "linux")]
 use crate::rwsem;
@@ -209,9 +209,16 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
         ));
     }
     let mut record = match (job.workload.kind().run)(job) {
-        Err(Refusal::Skipped(why)) => Record::skipped(job, &why),
+        Err(Refusal::Skipped(why, missing)) => {
+            let mut record = Record::skipped(job, &why);
+            if let Some(missing) = missing {
+                record.set(MISSING, missing);
+            }
+            record
+        }
         other => other?,
     };
+    without_figure(&mut record, job);
     if let Some(rung) = rung {
         record.set("rung", rung);
     }
@@ -220,6 +227,27 @@ pub(crate) fn run(job: &Job) -> Result<Record, Refusal> {
         record.set("involuntary_switches", usage.involuntary_switches);
     }
     Ok(record)
+}
+
+/// A run in which nothing was done has no figure: it does not count.
+fn without_figure(record: &mut Record, job: &Job) {
+    if record.status == Status::Ok && record.ops == 0 {
+        record.status = Status::Skipped;
+        let beside = std::mem::take(&mut record.note);
+        record.remark(&format!("no operation was completed in {:?}", job.time));
+        if !beside.is_empty() {
+            record.remark(&beside);
+        }
+    }
+}
+
+/// Threads that a run starts: those of its point, idle ones, partners.
+pub(crate) fn threads(job: &Job) -> usize {
+    match job.workload {
+        #[cfg(target_os = "linux")]
+        Workload::Track => 2 * job.threads,
+        _ => job.threads + job.pauses.map_or(0, |pauses| pauses.idle),
+    }
 }
 
 /// What the kernel counted for this process.
@@ -264,7 +292,45 @@ pub(crate) fn fill(record: &mut Record, rate: &Rate, workers: usize) {
     record.set("thread_ops_min", rate.extremes.0);
     record.set("thread_ops_max", rate.extremes.1);
     crate::engine::windows::put(record, workers);
-    if rate.ops == 0 {
-        record.remark("no operation was completed");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use crate::points::Points;
+    use crate::report::record::tests::sample;
+    use clap::Parser;
+
+    fn job(workload: Workload) -> Job {
+        let ask = Ask {
+            threads: Some(vec![3]),
+            ..Ask::default()
+        };
+        let options = Cli::parse_from(["hpbench"]).options;
+        Points::of(workload, &ask, &options).jobs.remove(0)
+    }
+
+    #[test]
+    fn a_run_without_an_operation_does_not_count() {
+        let job = job(Workload::Read);
+        let of = |ops, bad| {
+            let mut record = sample(Workload::Read, "hp", 1, 0, ops);
+            record.judge(bad);
+            record.remark("x");
+            without_figure(&mut record, &job);
+            (record.status, record.note)
+        };
+        assert_eq!(of(1, 0), (Status::Ok, "x".to_owned()));
+        let why = "no operation was completed in 1s; x";
+        assert_eq!(of(0, 0), (Status::Skipped, why.to_owned()));
+        assert_eq!(of(0, 1).0, Status::Failed);
+    }
+
+    #[test]
+    fn partners_are_threads() {
+        assert_eq!(threads(&job(Workload::Read)), 3);
+        #[cfg(target_os = "linux")]
+        assert_eq!(threads(&job(Workload::Track)), 6);
     }
 }

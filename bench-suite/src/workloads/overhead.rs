@@ -96,7 +96,7 @@ pub(crate) fn command(options: &Options) -> Result<(), Trouble> {
     };
     let both = schemes::dispatch("none", Measure(job)).expect("none is registered");
     let both = both.map_err(|refusal| match refusal {
-        Refusal::Environment(why) | Refusal::Skipped(why) => Trouble::Environment(why),
+        Refusal::Environment(why) | Refusal::Skipped(why, _) => Trouble::Environment(why),
     })?;
     let build = if cfg!(debug_assertions) {
         " (debug build: not for claims)"

@@ -143,6 +143,9 @@ impl Line {
         while self.own.late.load(Relaxed) {
             self.off();
             self.own.late.store(false, Relaxed);
+            // Cleared before the look: a ring that comes in between sets it again. (An Acquire swap keeps no store that
+            // stands before it in its place.)
+            compiler_fence(SeqCst);
             self.take(&answer);
             compiler_fence(SeqCst);
             self.own.off.store(false, Relaxed);
@@ -315,7 +318,10 @@ mod signal {
     pub(super) fn ring(_: i32) {}
 
     pub(in super::super) fn install() -> Result<(), Refusal> {
-        Err(Refusal::Skipped("--ipi signal needs Linux".to_owned()))
+        Err(Refusal::Skipped(
+            "--ipi signal needs Linux".to_owned(),
+            None,
+        ))
     }
 }
 

@@ -1,5 +1,5 @@
 //! Floor 3, bench-suite. Owns the hidden trackers `broken-i1` to `broken-i6`: each breaks the invariant of its number on
-//! purpose, so that the checks are seen to work. Touches nothing else. Refused unless `HPBENCH_ALLOW_BROKEN=1`.
+//! purpose, so that the checks are seen to work; and `broken-panic`, whose last CPU panics. Touches nothing else. Refused unless `HPBENCH_ALLOW_BROKEN=1`.
 //!
 //! All are a slot a CPU with a scan that interrupts, and one mistake. What they free stays in memory (see `mm`), so
 //! that looking at it is no undefined behaviour.
@@ -26,7 +26,7 @@ pub(crate) struct Broken<const I: u8> {
     reasons: AtomicU64,
 }
 
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "",
     "broken-i1",
     "broken-i2",
@@ -34,6 +34,7 @@ const NAMES: [&str; 7] = [
     "broken-i4",
     "broken-i5",
     "broken-i6",
+    "broken-panic",
 ];
 
 impl<const I: u8> Tracker for Broken<I> {
@@ -70,6 +71,9 @@ impl<const I: u8> Tracker for Broken<I> {
         let before = self.slots[*cpu].swap(mm.as_ptr(), Ordering::SeqCst);
         if !before.is_null() {
             self.busy.fetch_add(1, Ordering::Relaxed);
+        }
+        if I == 7 && *cpu + 1 == self.slots.len() {
+            panic!("broken on purpose");
         }
         if I == 3 {
             self.slots[*cpu].store(ptr::null_mut(), Ordering::SeqCst);

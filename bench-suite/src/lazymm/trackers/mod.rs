@@ -63,6 +63,7 @@ registry! {
     broken::Broken<4>,
     broken::Broken<5>,
     broken::Broken<6>,
+    broken::Broken<7>,
 }
 
 /// All trackers, hidden ones too, in the order of the registry.
