@@ -99,6 +99,11 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
 /// The tour.
 pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     let points = Points::tour(options);
+    if points.jobs.is_empty() {
+        return Err(Trouble::Usage(
+            "--variants: the tour has none of them".to_owned(),
+        ));
+    }
     check_against(&points, options)?;
     let ready = Ready::of(&points, options.threads.is_some(), options)?;
     if options.dry_run {
@@ -122,7 +127,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         Format::Csv,
     )?);
     let mut plots = Vec::new();
-    for &workload in Workload::ALL {
+    for workload in Workload::toured() {
         plots.push((
             workload,
             Target::open(
@@ -141,7 +146,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         if options.quick { " (quick: not for claims)" } else { "" }
     ))?;
     let (records, sinks) = perform(&points, sinks, options)?;
-    for &workload in Workload::ALL {
+    for workload in Workload::toured() {
         voice.say(&table::render(
             &records,
             workload,
@@ -320,6 +325,7 @@ fn verdict(records: &[Record]) -> Result<(), Trouble> {
 
 /// `capabilities`.
 pub(crate) fn capabilities(options: &Options) -> Result<(), Trouble> {
+    options.without_runs_but("capabilities", &["--json"])?;
     let machine = Machine::look();
     match &options.json {
         None => say(&machine.to_string()),
@@ -344,10 +350,6 @@ pub(crate) fn list() -> Result<(), Trouble> {
         "which rung runs here and why, topology, kernel features",
     );
     let more = [
-        (
-            "ctxsw",
-            "will-it-scale's context_switch1, threads and processes",
-        ),
         (
             "schbench",
             "schbench for real: wakeup and request latency on this kernel's futexes",
