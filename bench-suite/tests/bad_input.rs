@@ -64,6 +64,18 @@ fn bad_values_are_usage_errors_that_name_option_and_value() {
         ),
         (vec!["read", "--csv", "x", "--json", "x"], ["--json", "'x'"]),
         (
+            vec!["capabilities", "--threads", "2"],
+            ["--threads", "capabilities"],
+        ),
+        (vec!["baselines", "--json", "x"], ["--json", "baselines"]),
+        (vec!["overhead", "--json", "x"], ["--json", "overhead"]),
+        (
+            vec!["compare", "a", "b", "--json", "x"],
+            ["--json", "compare"],
+        ),
+        (vec!["machine", "--pin", "none"], ["--pin", "machine"]),
+        (vec!["published", "--quick"], ["--quick", "published"]),
+        (
             vec!["capabilities", "--csv", "-"],
             ["--csv", "capabilities"],
         ),
