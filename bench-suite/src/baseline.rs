@@ -262,7 +262,7 @@ fn parse(text: &str) -> Result<Vec<Record>, String> {
 
 /// The subcommand.
 pub(crate) fn list(options: &Options) -> Result<(), Trouble> {
-    options.without_runs("baselines", false)?;
+    options.without_runs("baselines")?;
     let names = names();
     if names.is_empty() {
         let text = format!(

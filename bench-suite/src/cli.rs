@@ -37,10 +37,10 @@ Exit codes:
   130  Ctrl-C: the run in progress was finished and its record kept (a second Ctrl-C ends the program at once)";
 
 /// Binding needs Linux.
-const DEFAULT_PIN: &str = if cfg!(target_os = "linux") {
-    "core-first"
+const DEFAULT_PIN: Pin = if cfg!(target_os = "linux") {
+    Pin::CoreFirst
 } else {
-    "none"
+    Pin::None
 };
 
 /// Thread-count sweeps of safe memory reclamation schemes.
@@ -86,9 +86,9 @@ pub(crate) struct Options {
     /// Seed of the order of runs
     #[arg(long, global = true, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Where thread i runs, round robin over the allowed CPUs
-    #[arg(long, global = true, value_enum, default_value = DEFAULT_PIN)]
-    pub(crate) pin: Pin,
+    /// Where thread i runs, round robin over the allowed CPUs [default: core-first on Linux, else none; ctxsw smt-pair]
+    #[arg(long, global = true, value_enum)]
+    pub(crate) pin: Option<Pin>,
     /// One JSON object per run into FILE, or to the standard output
     #[arg(long, global = true, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
@@ -137,9 +137,14 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Where threads run.
+    pub(crate) fn pin(&self) -> Pin {
+        self.pin.unwrap_or(DEFAULT_PIN)
+    }
+
     /// Refuses options of runs, and of what is made of them, for a command that has none.
-    pub(crate) fn without_runs(&self, command: &str, threads: bool) -> Result<(), Trouble> {
-        self.without_runs_but(command, if threads { &["--threads"] } else { &[] })
+    pub(crate) fn without_runs(&self, command: &str) -> Result<(), Trouble> {
+        self.without_runs_but(command, &[])
     }
 
     /// The same, but for those that it has.
@@ -149,13 +154,7 @@ impl Options {
 
     /// Refuses options of measuring for a command that shows what was measured before.
     pub(crate) fn without_measuring(&self, command: &str) -> Result<(), Trouble> {
-        self.refuse(command, &[], false)?;
-        match self.json {
-            Some(_) => Err(Trouble::Usage(format!(
-                "--json: has no meaning for {command}"
-            ))),
-            None => Ok(()),
-        }
+        self.refuse(command, &[], false)
     }
 
     fn refuse(&self, command: &str, has: &[&str], reports: bool) -> Result<(), Trouble> {
@@ -166,11 +165,14 @@ impl Options {
             ("--warmup", self.warmup.is_some()),
             ("--runs", self.runs.is_some()),
             ("--window", self.window.is_some()),
+            ("--pin", self.pin.is_some()),
+            ("--quick", self.quick),
             ("--strict", self.strict),
             ("--save", self.save.is_some()),
             ("--baseline", self.baseline.is_some()),
             ("--budget", self.budget.is_some()),
             ("--dry-run", self.dry_run),
+            ("--json", self.json.is_some()),
             ("--csv", self.csv.is_some()),
             ("--resume", self.resume.is_some()),
             ("--markdown", self.markdown.is_some() && reports),
@@ -354,6 +356,7 @@ impl Command {
                 Workload::Phash
             }
             Command::LazyMm(mode) => mode.workload(&mut ask),
+            // Ctxsw makes its own points, the others have none.
             #[cfg(target_os = "linux")]
             Command::Rwsem(asked) => {
                 asked.points(&mut ask);

@@ -119,6 +119,11 @@ pub(crate) fn workload(workload: Workload, ask: &Ask, options: &Options) -> Resu
 /// The tour.
 pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
     let points = Points::tour(options);
+    if points.jobs.is_empty() {
+        return Err(Trouble::Usage(
+            "--variants: the tour has none of them".to_owned(),
+        ));
+    }
     check_against(&points, options)?;
     let ready = Ready::of(&points, options)?;
     if options.dry_run {
@@ -142,7 +147,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         Format::Csv,
     )?);
     let mut plots = Vec::new();
-    for &workload in Workload::ALL {
+    for workload in Workload::toured() {
         plots.push((
             workload,
             Target::open("tour file", &folder.join(picture(workload)))?,
@@ -166,7 +171,7 @@ pub(crate) fn tour(options: &Options) -> Result<(), Trouble> {
         stopped,
     } = perform(&points, sinks, options)?;
     let has_run = |workload| move |record: &&Record| record.workload == workload;
-    for &workload in Workload::ALL {
+    for workload in Workload::toured() {
         if stopped.is_none() || ran(records.iter().filter(has_run(workload))) > 0 {
             let against = options.against.as_deref();
             voice.say(&table::render(&records, workload, against))?;
@@ -369,6 +374,7 @@ fn verdict(records: &[Record]) -> Result<(), Trouble> {
 
 /// `capabilities`.
 pub(crate) fn capabilities(options: &Options) -> Result<(), Trouble> {
+    options.without_runs_but("capabilities", &["--json"])?;
     let machine = Machine::look();
     match &options.json {
         None => say(&machine.to_string()),
@@ -393,10 +399,6 @@ pub(crate) fn list() -> Result<(), Trouble> {
         "which rung runs here and why, topology, kernel features",
     );
     let more = [
-        (
-            "ctxsw",
-            "will-it-scale's context_switch1, threads and processes",
-        ),
         (
             "schbench",
             "schbench for real: wakeup and request latency on this kernel's futexes",

@@ -103,7 +103,7 @@ fn start() -> Result<(), Trouble> {
         #[cfg(target_os = "linux")]
         Some(Command::FutexHashOne { plan }) => futexhash::run::here(plan),
         Some(Command::Compare(ask)) => {
-            options.without_runs("compare", false)?;
+            options.without_runs("compare")?;
             report::compare::command(ask)
         }
         Some(Command::Report(ask)) => report::offline::command(ask, options),

@@ -57,7 +57,7 @@ impl Ready {
 
 /// What `--dry-run` shows beside the runs: where their threads would be.
 pub(crate) fn order(options: &Options) -> String {
-    pin::plan(options.pin, &places::here())
+    pin::plan(options.pin(), &places::here())
 }
 
 /// What a run's process must know beside its job.

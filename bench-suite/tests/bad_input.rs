@@ -83,6 +83,18 @@ fn bad_values_are_usage_errors_that_name_option_and_value() {
             ["'nosuch'", "think has none, refcount"],
         ),
         (
+            vec!["capabilities", "--threads", "2"],
+            ["--threads", "capabilities"],
+        ),
+        (vec!["baselines", "--json", "x"], ["--json", "baselines"]),
+        (vec!["overhead", "--json", "x"], ["--json", "overhead"]),
+        (
+            vec!["compare", "a", "b", "--json", "x"],
+            ["--json", "compare"],
+        ),
+        (vec!["machine", "--pin", "none"], ["--pin", "machine"]),
+        (vec!["published", "--quick"], ["--quick", "published"]),
+        (
             vec!["capabilities", "--csv", "-"],
             ["--csv", "capabilities"],
         ),

@@ -379,7 +379,7 @@ fn class(name: &str, pairs: &[Pair]) -> Option<Class> {
 
 /// `hpbench calibrate`.
 pub(crate) fn command(options: &Options) -> Result<(), Trouble> {
-    options.without_runs("calibrate", false)?;
+    options.without_runs_but("calibrate", &["--json", "--quick"])?;
     let target = options
         .json
         .as_deref()

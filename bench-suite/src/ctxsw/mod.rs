@@ -7,35 +7,46 @@
 //! discarded; the average is the sum of the measured seconds over their number. With threads all tasks share one
 //! address space; with processes each has its own.
 //!
+//! That is the course of `--format original` and `--csv-wis`. Otherwise it is a workload as the others are (`kind`), with
+//! their options, times and files: what stands for an option of theirs is translated here.
+//!
 //! | file | owns |
 //! |---|---|
+//! | `kind` | the workload: a run as a record |
 //! | `pipes` | the two pipes of a pair, and what goes through them (`lazy-mm track` has the same) |
 //! | `pairs` | the tasks: threads or processes, their counters and end |
-//! | `sample` | the seconds: what main reads and prints |
+//! | `sample` | the seconds of the original: what main reads and prints |
 
+mod kind;
 mod pairs;
 pub(crate) mod pipes;
 mod sample;
 
-use crate::cli::Options;
-use crate::command::say;
+use crate::cli::{List, Options};
+use crate::command::{self, say};
+use crate::engine::job::Pin;
+use crate::engine::sysroot::Root;
 use crate::engine::{interrupt, room};
 use crate::parse;
-use crate::report::human;
 use crate::report::sink::Target;
 use crate::trouble::Trouble;
-use pairs::{Binding, Mode};
-use sample::Outcome;
+use crate::workloads::{self, Workload};
+pub(crate) use kind::KIND;
+use pairs::Mode;
 pub(crate) use sample::idle_entries;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Tasks that the original takes at most.
 const MOST_TASKS: usize = 2048;
 
+/// Seconds that the original measures if nothing else is said.
+const SECONDS: u64 = 5;
+
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One line for each task count
+    /// A table for each task count
     Table,
     /// The original's own words
     Original,
@@ -55,21 +66,21 @@ pub(crate) enum Which {
 /// What to run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ask {
-    /// Tasks, each with a partner: a list as of --threads
-    #[arg(short = 't', value_name = "LIST", default_value = "1", value_parser = |text: &str| parse::counts(text).map(crate::cli::List))]
-    tasks: crate::cli::List<usize>,
-    /// Measured seconds, after six that are discarded
-    #[arg(short = 's', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    seconds: u64,
-    /// Bind task i to the i-th CPU instead of the i-th core
+    /// Tasks, each with a partner; the same as --threads [default: 1,2; of the original's output 1]
+    #[arg(short = 't', value_name = "LIST", value_parser = tasks)]
+    tasks: Option<List<usize>>,
+    /// Measured seconds, after six that are discarded [default: --time and --warmup; of the original's output 5]
+    #[arg(short = 's', value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: Option<u64>,
+    /// Bind task i to the i-th CPU instead of the i-th core (--pin pu)
     #[arg(short = 'm', conflicts_with = "anywhere")]
     per_cpu: bool,
-    /// Bind nothing
+    /// Bind nothing (--pin none)
     #[arg(short = 'n')]
     anywhere: bool,
-    /// Threads, processes, or both
-    #[arg(long, value_enum, default_value = "threads")]
-    mode: Which,
+    /// Threads, processes, or both [default: both; of the original's output threads]
+    #[arg(long, value_enum)]
+    mode: Option<Which>,
     /// Table, or the original's output
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -78,71 +89,145 @@ pub(crate) struct Ask {
     csv_wis: Option<PathBuf>,
 }
 
-/// The subcommand.
-pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    options.without_runs("ctxsw (use -t and -s)", false)?;
-    for &tasks in &ask.tasks.0 {
-        if tasks == 0 || tasks > MOST_TASKS {
-            return Err(Trouble::Usage(format!(
-                "invalid value '{tasks}' for '-t <LIST>': 1 to {MOST_TASKS} tasks"
-            )));
+/// The value of `-t`: one range, whatever number is out of it.
+fn tasks(text: &str) -> Result<List<usize>, String> {
+    let number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match parse::counts(text) {
+        Ok(counts) if counts.iter().all(|n| (1..=MOST_TASKS).contains(n)) => Ok(List(counts)),
+        Err(why) if !number => Err(why),
+        _ => Err(format!("1 to {MOST_TASKS} tasks")),
+    }
+}
+
+impl Ask {
+    /// The binding asked for; usually that of the original.
+    fn pin(&self, options: &Options) -> Pin {
+        match (self.per_cpu, self.anywhere) {
+            (true, _) => Pin::Pu,
+            (_, true) => Pin::None,
+            _ => options.pin.unwrap_or(Pin::SmtPair),
         }
     }
-    let binding = match (ask.per_cpu, ask.anywhere) {
-        (true, _) => Binding::Cpu,
-        (_, true) => Binding::None,
-        _ => Binding::Core,
+
+    /// The options of a workload, with what stands for them here.
+    fn translated(&self, options: &Options) -> Result<Options, Trouble> {
+        let pinned = options.pin.is_some();
+        for (own, given, theirs, too) in [
+            (
+                "-t",
+                self.tasks.is_some(),
+                "--threads",
+                options.threads.is_some(),
+            ),
+            (
+                "-s",
+                self.seconds.is_some(),
+                "--time",
+                options.time.is_some(),
+            ),
+            ("-m", self.per_cpu, "--pin", pinned),
+            ("-n", self.anywhere, "--pin", pinned),
+            (
+                "--mode",
+                self.mode.is_some(),
+                "--variants",
+                options.variants.is_some(),
+            ),
+        ] {
+            if given && too {
+                return Err(Trouble::Usage(format!(
+                    "{own} and {theirs} say the same, only one of them can be given"
+                )));
+            }
+        }
+        let mut options = options.clone();
+        options.pin = Some(self.pin(&options));
+        if let Some(tasks) = &self.tasks {
+            options.threads = Some(tasks.clone());
+        }
+        if let Some(seconds) = self.seconds {
+            let discarded = Duration::from_secs(sample::DISCARDED);
+            options.time = Some(Duration::from_secs(seconds));
+            options.warmup = options.warmup.or(Some(discarded));
+        }
+        match self.mode {
+            Some(Which::Threads) => options.variants = Some(List(vec![kind::THREADS.to_owned()])),
+            Some(Which::Processes) => {
+                options.variants = Some(List(vec![kind::PROCESSES.to_owned()]))
+            }
+            Some(Which::Both) | None => {}
+        }
+        Ok(options)
+    }
+}
+
+/// The subcommand.
+pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    if ask.format == Format::Original || ask.csv_wis.is_some() {
+        return original(ask, options);
+    }
+    let options = ask.translated(options)?;
+    let points = workloads::Ask {
+        threads: options.threads.as_ref().map(|list| list.0.clone()),
+        ..workloads::Ask::default()
     };
-    let which = if ask.csv_wis.is_some() {
-        Which::Both
-    } else {
-        ask.mode
+    if let Some(most) = points.threads.iter().flatten().copied().max()
+        && !options.dry_run
+    {
+        let option = if ask.tasks.is_some() {
+            "-t"
+        } else {
+            "--threads"
+        };
+        check_room(option, most)?;
+    }
+    command::workload(Workload::Ctxsw, &points, &options)
+}
+
+/// Whether so many tasks fit.
+fn check_room(option: &str, tasks: usize) -> Result<(), Trouble> {
+    pipes::allow_files(tasks)?;
+    // Each task has a partner; their stacks are small.
+    room::check(option, 2 * tasks, pipes::STACK).map_err(Trouble::Environment)
+}
+
+/// The original's course.
+fn original(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    let has = ["--dry-run", "--pin"];
+    options.without_runs_but("the original's output (use -t and -s)", &has)?;
+    let pin = ask.pin(options);
+    let which = match &ask.csv_wis {
+        Some(_) => Which::Both,
+        None => ask.mode.unwrap_or(Which::Threads),
     };
     let modes: &[Mode] = match which {
         Which::Threads => &[Mode::Threads],
         Which::Processes => &[Mode::Processes],
         Which::Both => &[Mode::Processes, Mode::Threads],
     };
-    let most = ask.tasks.0.iter().copied().max().unwrap_or(1);
-    pipes::allow_files(most)?;
-    let mut file = match &ask.csv_wis {
-        Some(path) => Some(Target::open("--csv-wis", path)?),
-        None => None,
-    };
+    let counts = ask.tasks.as_ref().map_or(&[1][..], |list| &list.0);
+    let seconds = ask.seconds.unwrap_or(SECONDS);
     if options.dry_run {
-        let runs = ask.tasks.0.len() * modes.len();
-        let each = ask.seconds + sample::DISCARDED;
+        let runs = counts.len() * modes.len();
+        let each = seconds + sample::DISCARDED;
         return say(&format!(
             "{runs} runs of {each} s, {} s in all\n",
             runs as u64 * each
         ));
     }
-    // Each task has a partner; their stacks are small.
-    room::check("-t", 2 * most, 64 << 10).map_err(Trouble::Environment)?;
+    Root::here().measurable()?;
+    check_room("-t", counts.iter().copied().max().unwrap_or(1))?;
+    let mut file = match &ask.csv_wis {
+        Some(path) => Some(Target::open("--csv-wis", path)?),
+        None => None,
+    };
     interrupt::watch();
     let mut wis = Wis::default();
-    if ask.format == Format::Table && file.is_none() {
-        say(
-            "context_switch1: one-way messages per second through pipes, two for each round trip\n",
-        )?;
-        say(
-            "  mode       tasks      average  per task      min s      max s  idle entries/op  idle\n",
-        )?;
-    }
-    for &tasks in &ask.tasks.0 {
+    for &tasks in counts {
         let mut row = [None, None];
         for &mode in modes {
-            let original = ask.format == Format::Original && file.is_none();
-            let outcome = sample::measure(mode, binding, tasks, ask.seconds, original)?;
-            if ask.format == Format::Table && file.is_none() {
-                say(&line(mode, tasks, &outcome))?;
-            }
+            let outcome = sample::measure(mode, pin, tasks, seconds, file.is_none())?;
             row[usize::from(mode == Mode::Threads)] = Some((outcome.average, outcome.idle_percent));
-            if interrupt::asked() {
-                return Err(Trouble::Interrupted(
-                    "interrupted; finished runs are shown above".to_owned(),
-                ));
-            }
         }
         if let (Some(file), [Some(processes), Some(threads)]) = (&mut file, row) {
             file.put(&wis.row(tasks, processes, threads))?;
@@ -154,23 +239,6 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
         say(&format!("written:\n  {}\n", path.display()))?;
     }
     Ok(())
-}
-
-fn line(mode: Mode, tasks: usize, outcome: &Outcome) -> String {
-    let idle = |value: Option<f64>, digits: usize| {
-        value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
-    };
-    format!(
-        "  {:<10}{:>6}{:>13}{:>10}{:>11}{:>11}{:>17}{:>6}\n",
-        mode.name(),
-        tasks,
-        human::count(outcome.average as f64),
-        human::count(outcome.average as f64 / tasks as f64),
-        human::count(outcome.least as f64),
-        human::count(outcome.most as f64),
-        idle(outcome.idle_per_op, 3),
-        idle(outcome.idle_percent, 0) + " %",
-    )
 }
 
 /// The file of will-it-scale's runner.
@@ -211,6 +279,22 @@ impl Wis {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_of_tasks_has_one_range() {
+        assert_eq!(tasks("1,2048").unwrap().0, [1, 2048]);
+        for wrong in [
+            "0",
+            "2049",
+            "4096",
+            "9999",
+            "99999999999999999999",
+            "1,4096",
+        ] {
+            assert_eq!(tasks(wrong).unwrap_err(), "1 to 2048 tasks", "{wrong}");
+        }
+        assert!(tasks("4..1").unwrap_err().contains("backwards"));
+    }
 
     #[test]
     fn the_runners_columns() {

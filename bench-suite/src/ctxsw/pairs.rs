@@ -2,9 +2,13 @@
 //! May touch `fork`, pipes, shared memory and affinity.
 
 use super::pipes::{Pipe, Pipes, STACK};
+use crate::engine::job::Pin;
 use crate::engine::{interrupt, pin, places};
+use crate::report::human;
 use crate::trouble::Trouble;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -16,28 +20,11 @@ pub(super) enum Mode {
     Processes,
 }
 
-impl Mode {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Mode::Threads => "threads",
-            Mode::Processes => "processes",
-        }
-    }
-}
-
-/// Where task i runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Binding {
-    /// On all CPUs of the i-th core.
-    Core,
-    /// On the i-th CPU.
-    Cpu,
-    /// Anywhere.
-    None,
-}
-
 /// Distance of two counters: the original's.
 const STRIDE: usize = 256;
+
+/// How the process of a task ends that could not make its partner.
+const NO_PARTNER: libc::c_int = 3;
 
 /// Counters that processes share, each on lines of its own.
 struct Counters {
@@ -108,16 +95,11 @@ pub(super) struct Pairs {
 
 impl Pairs {
     /// Starts `tasks` pairs: all wait at a gate, which opens when the last is there.
-    pub(super) fn start(mode: Mode, binding: Binding, tasks: usize) -> Result<Self, Trouble> {
+    pub(super) fn start(mode: Mode, pin: Pin, tasks: usize) -> Result<Self, Trouble> {
         let trouble = |what: &str, error: io::Error| {
             Trouble::Environment(format!("{what} for {tasks} tasks: {error}"))
         };
-        let here = places::here();
-        let order = match binding {
-            Binding::Core => places::cores(&here),
-            Binding::Cpu => here.iter().map(|cpu| vec![cpu.cpu]).collect(),
-            Binding::None => Vec::new(),
-        };
+        let order = pin::order(pin, &places::here());
         let place = |task: usize| (!order.is_empty()).then(|| order[task % order.len()].clone());
         let counters = Counters::new(tasks).map_err(|error| trouble("no shared memory", error))?;
         let mut pairs = Pairs {
@@ -143,6 +125,37 @@ impl Pairs {
         (0..self.tasks)
             .map(|task| self.counters.of(task).load(Ordering::Relaxed))
             .collect()
+    }
+
+    /// Looks whether all tasks are still at work: what a dead one left undone must not pass for a rate.
+    pub(super) fn alive(&mut self) -> Result<(), Trouble> {
+        let died = |how: &str| {
+            let tasks = human::plural(self.tasks, "task");
+            Trouble::Correctness(format!("one of {tasks} ended during the run: {how}"))
+        };
+        if self.threads.iter().any(JoinHandle::is_finished) {
+            return Err(died("its pipes broke"));
+        }
+        if self.processes.is_empty() {
+            return Ok(());
+        }
+        let mut status = 0;
+        // SAFETY: writes one number. This process has no children but the tasks.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        if pid <= 0 {
+            return Ok(());
+        }
+        let status = ExitStatus::from_raw(status);
+        let trouble = match status.code() {
+            Some(NO_PARTNER) => Trouble::Environment(format!(
+                "a task of {} cannot start its partner's process",
+                self.tasks
+            )),
+            Some(_) => died("its partner has gone"),
+            None => died(&status.to_string()),
+        };
+        self.processes.retain(|&task| task != pid);
+        Err(trouble)
     }
 
     fn threads(&mut self, place: impl Fn(usize) -> Option<Vec<usize>>) -> io::Result<()> {
@@ -250,13 +263,14 @@ impl Pairs {
         interrupt::die_with_parent();
         // SAFETY: as for the first one.
         match unsafe { libc::fork() } {
-            -1 => leave(1),
+            -1 => leave(NO_PARTNER),
             0 => {
                 interrupt::die_with_parent();
+                pipes.keep_partners();
                 pipes.answer(&mut ());
                 leave(0)
             }
-            _ => {}
+            _ => pipes.keep_owners(),
         }
         let mut ready = libc::pollfd {
             fd: gate.read_end(),

@@ -103,6 +103,14 @@ impl Drop for Pipe {
     }
 }
 
+/// For processes that leave without dropping their pipes.
+fn close(end: libc::c_int) {
+    // SAFETY: takes a number; the process uses this end no more.
+    unsafe {
+        libc::close(end);
+    }
+}
+
 /// What a task does round its messages.
 pub(crate) trait Around {
     /// It is about to wake the other one.
@@ -147,6 +155,18 @@ impl Pipes {
                 break;
             }
         }
+    }
+
+    /// In the owner's process: keeps its own ends only, so that it learns when its partner dies.
+    pub(super) fn keep_owners(&self) {
+        close(self.there.read);
+        close(self.back.write);
+    }
+
+    /// In the partner's process: the same the other way round.
+    pub(super) fn keep_partners(&self) {
+        close(self.there.write);
+        close(self.back.read);
     }
 
     /// Ends the partner's next read. Nothing goes there afterwards.

@@ -1,9 +1,10 @@
-//! Floor 3, bench-suite. Owns the seconds of `ctxsw`: what is read, discarded, added up and printed. May read the
-//! kernel's idle counters.
+//! Floor 3, bench-suite. Owns the seconds of the original's course: what is read, discarded, added up and printed; and
+//! how idle CPUs are. May read the kernel's idle counters.
 
-use super::pairs::{Binding, Mode, Pairs};
+use super::pairs::{Mode, Pairs};
 use crate::command::say;
 use crate::engine::interrupt;
+use crate::engine::job::Pin;
 use crate::trouble::Trouble;
 use std::fs;
 use std::time::Duration;
@@ -16,38 +17,37 @@ pub(super) const DISCARDED: u64 = 6;
 pub(super) struct Outcome {
     /// Messages a second, all tasks: the sum of the measured seconds over their number.
     pub(super) average: u64,
-    /// The least and the most of a task in any measured second.
-    pub(super) least: u64,
-    pub(super) most: u64,
-    /// How often a CPU went idle for each message, if the kernel counts that.
-    pub(super) idle_per_op: Option<f64>,
     /// Idle time of all CPUs in percent, over the whole run.
     pub(super) idle_percent: Option<f64>,
 }
 
-/// Runs `tasks` pairs and reads their counters every second. With `original` prints as the original does.
+/// Runs `tasks` pairs and reads their counters every second. With `original` prints as the original does. What is
+/// interrupted, or loses a task, gives no average.
 pub(super) fn measure(
     mode: Mode,
-    binding: Binding,
+    pin: Pin,
     tasks: usize,
     seconds: u64,
     original: bool,
 ) -> Result<Outcome, Trouble> {
     let tell = |text: &str| if original { say(text) } else { Ok(()) };
-    let stat = cpu_times();
+    let idle = Idle::now();
     tell("testcase:Context switch via pipes\n")?;
-    let pairs = Pairs::start(mode, binding, tasks)?;
+    let mut pairs = Pairs::start(mode, pin, tasks)?;
     tell("warmup\n")?;
     let mut before = pairs.counts();
-    let (mut sum, mut least, mut most) = (0u64, u64::MAX, 0);
-    let mut idle = None;
-    let mut done = 0;
+    let mut sum = 0u64;
     for second in 0..DISCARDED + seconds {
         if second == DISCARDED {
             tell("measurement\n")?;
-            idle = idle_entries();
         }
         std::thread::sleep(Duration::from_secs(1));
+        pairs.alive()?;
+        if interrupt::asked() {
+            return Err(Trouble::Interrupted(
+                "interrupted: the run in progress gives no average".to_owned(),
+            ));
+        }
         let now = pairs.counts();
         let made = now.iter().zip(&before).map(|(now, before)| now - before);
         let (min, max) = made
@@ -57,32 +57,48 @@ pub(super) fn measure(
         before = now;
         tell(&format!("min:{min} max:{max} total:{total}\n"))?;
         if second >= DISCARDED {
-            (sum, least, most) = (sum + total, least.min(min), most.max(max));
-            done += 1;
-        }
-        if interrupt::asked() {
-            break;
+            sum += total;
         }
     }
-    let entries = idle
-        .zip(idle_entries())
-        .map(|(before, now)| now.saturating_sub(before));
-    let average = sum / done.max(1);
+    let average = sum / seconds;
     tell(&format!("average:{average}\n"))?;
     drop(pairs);
     Ok(Outcome {
         average,
-        least: if done == 0 { 0 } else { least },
-        most,
-        idle_per_op: entries
-            .filter(|_| sum > 0)
-            .map(|entries| entries as f64 / sum as f64),
-        idle_percent: stat
-            .zip(cpu_times())
-            .map(|((all, idle), (all_now, idle_now))| {
-                100.0 * (idle_now - idle) as f64 / ((all_now - all).max(1)) as f64
-            }),
+        idle_percent: idle.since().1,
     })
+}
+
+/// What the kernel has counted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Idle {
+    entries: Option<u64>,
+    ticks: Option<(u64, u64)>,
+}
+
+impl Idle {
+    /// So far.
+    pub(super) fn now() -> Self {
+        Idle {
+            entries: idle_entries(),
+            ticks: cpu_times(),
+        }
+    }
+
+    /// How often CPUs have gone idle since, and what part of the time they were idle, in percent; where it is counted.
+    pub(super) fn since(self) -> (Option<u64>, Option<f64>) {
+        let now = Idle::now();
+        let entries = self.entries.zip(now.entries);
+        let ticks = self.ticks.zip(now.ticks);
+        (
+            entries.map(|(before, now)| now.saturating_sub(before)),
+            ticks.map(|((all, idle), (all_now, idle_now))| {
+                // The kernel may take back some of the time that it called idle.
+                let idle = idle_now.saturating_sub(idle) as f64;
+                100.0 * idle / all_now.saturating_sub(all).max(1) as f64
+            }),
+        )
+    }
 }
 
 /// How often CPUs have gone idle.

@@ -313,7 +313,7 @@ impl Stamp {
 
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    options.without_runs("machine", false)?;
+    options.without_runs_but("machine", &["--json"])?;
     let sheet = Sheet::look(&Root::here(), ask.anon);
     let Some(path): &Option<PathBuf> = &options.json else {
         return crate::command::say(&sheet.to_text());

@@ -124,7 +124,9 @@ struct Output<'a, T: Serialize> {
 /// `hpbench model`.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     let lazy = ask.table == Table::Seed004;
-    options.without_runs("model", lazy)?;
+    let own = ["--json", "--quick", "--threads"];
+    let own = if lazy { &own[..] } else { &own[..2] };
+    options.without_runs_but("model", own)?;
     if let Some(path) = &ask.validate {
         return check_against(path, ask, options);
     }
@@ -247,7 +249,7 @@ fn described(machine: &str, options: &Options) -> Result<Description, Trouble> {
 
 /// `--validate`.
 fn check_against(path: &Path, ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    options.without_runs("model --validate", false)?;
+    options.without_runs_but("model --validate", &["--json", "--quick"])?;
     if let Some(json) = &options.json {
         not_an_input("--json", json, &[path.to_owned()])?;
     }

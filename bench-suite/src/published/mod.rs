@@ -159,7 +159,7 @@ pub(crate) fn table(id: &str, name: &str) -> &'static Table {
 
 /// `hpbench published [ID]`.
 pub(crate) fn command(id: Option<&str>, options: &Options) -> Result<(), Trouble> {
-    options.without_runs("published", false)?;
+    options.without_runs_but("published", &["--json"])?;
     let chosen = match id {
         None => all(),
         Some(id) => std::slice::from_ref(find(id).ok_or_else(|| unknown(id))?),

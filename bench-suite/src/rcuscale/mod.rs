@@ -106,11 +106,11 @@ struct Setup {
 
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    options.without_runs_but("rcuscale (use --minruntime)", &["--dry-run"])?;
     let usage = |text: String| Err(Trouble::Usage(text));
     if options.json.is_some() {
         return usage("--json: rcuscale has a table and the original's words".to_owned());
     }
+    options.without_runs_but("rcuscale (use --minruntime)", &["--dry-run"])?;
     if ask.gp_exp {
         return usage(format!("--gp-exp: {LOST}"));
     }

@@ -101,12 +101,12 @@ struct Row {
 
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    options.without_runs_but("ref (use --nreaders, --nruns, --loops)", &["--dry-run"])?;
     if options.json.is_some() {
         return Err(Trouble::Usage(
             "--json: ref has a table and the original's words".to_owned(),
         ));
     }
+    options.without_runs_but("ref (use --nreaders, --nruns, --loops)", &["--dry-run"])?;
     if ask.list_types {
         return say(&types::show());
     }

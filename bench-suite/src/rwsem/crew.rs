@@ -92,7 +92,7 @@ fn draw(state: &mut u64) -> u64 {
 /// One run.
 pub(super) fn run<R: Region>(job: &Job) -> Result<Record, Refusal> {
     let arena = Arena::new(job.readers)
-        .map_err(|error| Refusal::Skipped(format!("no memory for the pages: {error}")))?;
+        .map_err(|error| Refusal::Skipped(format!("no memory for the pages: {error}"), None))?;
     let region = R::new(Vma::new(arena.start(), arena.len()));
     let body = Body::of(job);
     let rate = job.more.get("write_rate").and_then(|rate| rate.as_u64());

@@ -15,6 +15,8 @@ mod scan;
 mod stall;
 mod write;
 
+#[cfg(target_os = "linux")]
+use crate::ctxsw;
 use crate::engine::crew::{Rate, Refusal};
 use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
@@ -37,7 +39,7 @@ pub(crate) struct Kind {
     pub(crate) what: &'static str,
     /// The points to measure.
     pub(crate) points: fn(&Ask) -> Vec<Shape>,
-    /// The points of the tour.
+    /// The points of the tour; none if it is not in it.
     pub(crate) tour: fn(&Ask) -> Vec<Shape>,
     /// What it compares, hidden variants too.
     pub(crate) variants: fn() -> &'static [About],
@@ -94,7 +96,7 @@ macro_rules! registry {
         }
 
         impl Workload {
-            /// All of them, in the order of the tour.
+            /// All of them, in the order of the tour (see [`Workload::toured`]).
             pub(crate) const ALL: &[Workload] = &[$($(#[$condition])* Workload::$workload),*];
 
             /// Its description.
@@ -139,9 +141,17 @@ registry! {
     #[cfg(target_os = "linux")]
     Rwsem => rwsem,
     Phash => phash,
+    #[cfg(target_os = "linux")]
+    Ctxsw => ctxsw,
 }
 
 impl Workload {
+    /// Those of the tour.
+    pub(crate) fn toured() -> impl Iterator<Item = Workload> {
+        let toured = |workload: &Workload| !(workload.kind().tour)(&Ask::default()).is_empty();
+        Workload::ALL.iter().copied().filter(toured)
+    }
+
     /// The name of the subcommand and of the records.
     pub(crate) fn name(self) -> &'static str {
         self.kind().name

@@ -82,7 +82,7 @@ fn bare<S: Scheme>(cell: &S, count: u64, job: &Job) -> Result<f64, Refusal> {
 
 /// The subcommand.
 pub(crate) fn command(options: &Options) -> Result<(), Trouble> {
-    options.without_runs("overhead", false)?;
+    options.without_runs("overhead")?;
     Root::here().measurable()?;
     let ask = Ask {
         threads: Some(vec![1]),
