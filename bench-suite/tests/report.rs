@@ -376,6 +376,7 @@ fn pixel(path: &Path) -> Vec<u8> {
 }
 
 /// What is read is not written over, under whatever name.
+#[cfg(unix)]
 #[test]
 fn inputs_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
