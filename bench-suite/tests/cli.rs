@@ -46,7 +46,7 @@ fn with_json_on_stdout_there_is_nothing_else() {
         ] {
             assert!(record.get(key).is_some(), "{key}: {record}");
         }
-        assert_eq!(record["status"], "ok");
+        assert!(common::came_off(record), "{record}");
         let (ops, elapsed, rate) = (&record["ops"], &record["elapsed_s"], &record["ops_per_s"]);
         let product = elapsed.as_f64().unwrap() * rate.as_f64().unwrap();
         // (A loaded machine may get nothing done in so short a run.)
@@ -146,7 +146,7 @@ fn every_workload_runs_every_variant() {
         assert!(
             records
                 .iter()
-                .any(|record| record["variant"] == "crossbeam-epoch" && record["status"] == "ok"),
+                .any(|record| record["variant"] == "crossbeam-epoch" && common::came_off(record)),
             "{records:?}"
         );
     }
@@ -360,7 +360,7 @@ fn a_sweep_is_resumed() {
                 "--resume",
                 file.to_str().unwrap(),
             ][..],
-            &["--time", "5ms", "--warmup", "0s"],
+            &["--time", "200ms", "--warmup", "0s"],
         ]
         .concat();
         let output = run(&arguments);
@@ -428,7 +428,7 @@ fn an_interrupted_sweep_keeps_what_is_in() {
     assert_eq!(output.status.code(), Some(130));
     let lines = records(&fs::read_to_string(&file).unwrap());
     assert!(lines.len() >= 2 && lines.len() < 1000);
-    assert!(lines.iter().all(|record| record["status"] == "ok"));
+    assert!(lines.iter().all(common::came_off));
     let said = text(&output.stderr);
     assert!(
         said.contains(&format!("{} of 1000 runs are in", lines.len())),
