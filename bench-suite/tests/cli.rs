@@ -91,7 +91,14 @@ fn the_list_names_everything() {
     assert!(output.status.success());
     let list = text(&output.stdout);
     let names = WORKLOADS.iter().chain(LAZY_MM).chain(&TRACKERS);
-    for name in names.copied().chain(["capabilities"]).chain(variants()) {
+    // Those of ctxsw.
+    let modes: &[&str] = if cfg!(target_os = "linux") {
+        &["threads", "processes"]
+    } else {
+        &[]
+    };
+    let names = names.chain(modes).copied();
+    for name in names.chain(["capabilities"]).chain(variants()) {
         assert!(
             list.lines()
                 .any(|line| line.split_whitespace().next() == Some(name)),
@@ -99,7 +106,7 @@ fn the_list_names_everything() {
         );
     }
     assert!(!list.contains("broken"));
-    let holders = variants().count() + TRACKERS.len();
+    let holders = variants().count() + TRACKERS.len() + modes.len();
     assert_eq!(list.matches("holder: ").count(), holders);
     assert_eq!(run(&["read", "--list"]).stdout, output.stdout);
 }
