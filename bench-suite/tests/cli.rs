@@ -93,13 +93,20 @@ fn the_list_names_everything() {
     let output = run(&["--list"]);
     assert!(output.status.success());
     let list = text(&output.stdout);
+    // Those of ctxsw.
+    let modes: &[&str] = if cfg!(target_os = "linux") {
+        &["threads", "processes"]
+    } else {
+        &[]
+    };
     let names = WORKLOADS
         .iter()
         .chain(LAZY_MM)
         .chain(&TRACKERS)
         .chain(OTHERS)
         .chain(&TABLES)
-        .chain(LOCKS);
+        .chain(LOCKS)
+        .chain(modes);
     for name in names.copied().chain(["capabilities"]).chain(variants()) {
         assert!(
             list.lines()
@@ -108,7 +115,7 @@ fn the_list_names_everything() {
         );
     }
     assert!(!list.contains("broken"));
-    let holders = variants().count() + TRACKERS.len() + TABLES.len() + LOCKS.len();
+    let holders = variants().count() + TRACKERS.len() + TABLES.len() + LOCKS.len() + modes.len();
     assert_eq!(list.matches("holder: ").count(), holders);
     assert_eq!(run(&["read", "--list"]).stdout, output.stdout);
 }
