@@ -33,7 +33,7 @@ fn a_grace_record_has_ordered_percentiles_and_says_what_was_measured() {
         "--variants=heavy-barrier,hp,crossbeam-epoch,haphazard,rcu,rcu-thread,rcu-qsbr",
     ];
     for record in measure_calm(&arguments) {
-        assert!(common::came_off(record), "{record}");
+        assert!(common::came_off(&record), "{record}");
         let variant = record["variant"].as_str().unwrap();
         let blocks = variant == "heavy-barrier" || variant.starts_with("rcu");
         let measured = if blocks {
@@ -125,7 +125,7 @@ fn a_defer_record_counts_what_was_queued_and_what_ran() {
                 assert_ne!(record["note"], "");
                 continue;
             }
-            assert!(common::came_off(record), "{record}");
+            assert!(common::came_off(&record), "{record}");
             let calls = param(&record, "calls");
             assert!(calls > 0.0 && calls >= record["ops"].as_f64().unwrap());
             assert_eq!(calls, param(&record, "ran"), "{record}");
@@ -147,7 +147,7 @@ fn liburcu_takes_part_where_it_is_compared() {
         &["defer", "--threads=1,2"],
     ] {
         for record in measure_calm(&[point, &[variants]].concat()) {
-            assert!(common::came_off(record), "{record}");
+            assert!(common::came_off(&record), "{record}");
             assert!(record["ops"].as_u64().unwrap() > 0, "{record}");
         }
     }
