@@ -301,9 +301,9 @@ mod tests {
         assert!(plan.contains("hp") && plan.contains("7ms after"), "{plan}");
         assert_eq!(points.beyond(), None);
         let points = of(&["--budget", "1s", "--runs", "100"]);
-        let line = points.beyond().expect("200 runs of 20 ms");
+        let line = points.beyond().expect("400 runs of 20 ms");
         assert!(
-            line.contains("--budget 1s") && line.contains("200 runs"),
+            line.contains("--budget 1s") && line.contains("400 runs"),
             "{line}"
         );
         assert!(points.plan().contains(&line));
