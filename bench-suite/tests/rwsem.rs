@@ -85,9 +85,18 @@ fn the_table() {
     let output = run(&arguments.concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = text(&output.stdout);
-    // Below the two lines about the machine.
-    let table = said.split_once("\n\n").unwrap().1;
-    insta::assert_snapshot!("rwsem_table", redacted(table));
+    // How wide it is, and so which columns stay, depends on the figures.
+    for words in [
+        "rwsem: readers around a page fault",
+        "1 reader + 1 writer",
+        "reads/s",
+        "x vanilla",
+        "hold p50",
+        "min/max",
+        "writes/s",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
 }
 
 #[test]
