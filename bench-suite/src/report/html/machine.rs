@@ -17,7 +17,7 @@ pub(super) fn section(facts: &Facts, records: &[Record]) -> String {
     if facts.rows.len() > 26 {
         let _ = write!(
             text,
-            "<details open=\"open\"><summary>{} facts</summary>\n{rows}</details>\n",
+            "<details><summary>{} facts</summary>\n{rows}</details>\n",
             facts.rows.len()
         );
     } else {
