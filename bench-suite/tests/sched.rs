@@ -3,26 +3,11 @@
 
 mod common;
 
-use common::{complaint, hpbench, records, run, text};
+use common::{TRACKERS, complaint, hpbench, records, run, text};
 use serde_json::Value;
 
 /// Long enough for a few tear-downs on a loaded machine.
 const SHORT: [&str; 4] = ["--quick", "--time=100ms", "--warmup=5ms", "--seed=7"];
-
-const TRACKERS: [&str; 12] = [
-    "none",
-    "refcount",
-    "rcuref",
-    "percpu-ref",
-    "split-count",
-    "hp-mb",
-    "hp-asym",
-    "shootdown",
-    "haphazard",
-    "crossbeam-epoch",
-    "seize",
-    "rcu",
-];
 
 fn sched(more: &[&str]) -> Vec<Value> {
     let arguments = [&["lazy-mm", "sched", "--json", "-"], &SHORT[..], more].concat();

@@ -36,7 +36,13 @@ fn one_file_names_the_standard_atomics() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let shim = root.join("percpu/src/sync.rs");
     let mut files = Vec::new();
-    for package in ["percpu", "hp", "rcu-lite", "bench-suite/refcounts"] {
+    for package in [
+        "percpu",
+        "hp",
+        "rcu-lite",
+        "bench-suite/refcounts",
+        "bench-suite/phash",
+    ] {
         sources(&root.join(package).join("src"), &mut files);
     }
     assert!(files.len() > 20, "{files:?}");

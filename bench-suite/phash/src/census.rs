@@ -3,7 +3,7 @@
 //! Floor 3 (`phash`). Owns the numbers; tables report to it.
 
 use crate::sync::{Mutex, lock};
-use core::sync::atomic::Ordering::Relaxed;
+use percpu::sync::atomic::Ordering::Relaxed;
 use percpu::sync::atomic::Statistic;
 use std::time::{Duration, Instant};
 
