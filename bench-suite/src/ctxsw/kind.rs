@@ -87,6 +87,7 @@ pub(crate) const KIND: Kind = Kind {
             title: "context_switch1: messages through pipes",
             axis: "messages per second (more is better)",
             threads_axis: "tasks",
+            over: None,
             log: false,
             shared: false,
             descending: true,

@@ -101,6 +101,7 @@ pub(crate) const KIND: Kind = Kind {
             title: "lazy-mm think: grab + drop of one shared mm (model)",
             axis: "operations per second (more is better)",
             threads_axis: "threads",
+            over: None,
             log: false,
             shared: false,
             descending: true,

@@ -170,6 +170,7 @@ pub(crate) const KIND: Kind = Kind {
             title: "lazy-mm track: messages through pipes, tracked in user space",
             axis: "messages per second (more is better)",
             threads_axis: "pairs",
+            over: None,
             log: false,
             shared: false,
             descending: true,

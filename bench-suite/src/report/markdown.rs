@@ -1,4 +1,5 @@
-//! Floor 3, bench-suite. Owns the speedup tables in Markdown: a row for each thread count, a column for each variant.
+//! Floor 3, bench-suite. Owns the speedup tables in Markdown: a row for each thread count (or what else the
+//! sweep goes over), a column for each variant.
 //! Touches points, and what others published.
 
 use super::bootstrap::LEAST;
@@ -20,8 +21,8 @@ pub(crate) fn render(records: &[Record], asked: Option<&str>) -> String {
         let facts = Facts::of(records);
         for &workload in Workload::ALL {
             let all = judged(records, workload, asked);
-            for sweep in sweeps(&all.groups) {
-                let view = &workload.kind().view;
+            let view = &workload.kind().view;
+            for sweep in sweeps(&all.groups, view.plot.over) {
                 text.push_str(&table(workload, view, &sweep, &all.reference, &facts.name));
             }
         }
@@ -72,15 +73,18 @@ fn table(
     for row in &matrix.rows {
         let _ = writeln!(text, "| {} |", row.join(" | "));
     }
+    if let Some(theirs) = theirs::of(workload.name(), sweep).filter(|t| !t.figures.is_empty()) {
+        let _ = writeln!(text, "\n{}", theirs.caveat(sweep.point()));
+    }
     text.push('\n');
     text
 }
 
 /// A sweep as one table.
 pub(crate) struct Matrix {
-    /// Threads, the reference, the other variants, and theirs.
+    /// Threads or what else changes, the reference, the other variants, and theirs.
     pub(crate) heads: Vec<String>,
-    /// One for each thread count.
+    /// One for each place on the axis.
     pub(crate) rows: Vec<Vec<String>>,
 }
 
@@ -96,8 +100,7 @@ impl Matrix {
         let mut variants = sweep.variants();
         // The reference first, as the table of a reader who asks what there is to gain.
         variants.sort_by_key(|name| *name != reference);
-        let theirs = theirs::of(workload.name(), sweep.point())
-            .filter(|theirs| theirs.reference == reference);
+        let theirs = theirs::of(workload.name(), sweep).filter(|theirs| theirs.reference == reference);
         let heads = variants.iter().map(|name| {
             let mark = if *name == reference {
                 " (reference)"
@@ -106,23 +109,24 @@ impl Matrix {
             };
             format!("{name}{mark}")
         });
-        let mut heads: Vec<String> = std::iter::once(view.plot.threads_axis.to_owned())
+        let mut heads: Vec<String> = std::iter::once(sweep.axis(view).to_owned())
             .chain(heads)
             .collect();
-        heads.extend(theirs.as_ref().map(their_head));
+        heads.extend(theirs.iter().flat_map(their_heads));
         let row = |group: &&Group| {
-            let mut row = vec![group.threads.to_string()];
+            let place = sweep.place(group);
+            let mut row = vec![place.to_string()];
             row.extend(variants.iter().map(|name| {
                 let point = group.point(name);
                 let figure = point.and_then(|point| figure(view, &point.judged, intervals));
                 figure.unwrap_or_else(|| "-".to_owned())
             }));
             if let Some(theirs) = &theirs {
-                let mut all = theirs.speedup.iter();
-                let found = all.find(|&&(threads, _)| threads == group.threads as u64);
-                row.push(found.map_or("-".to_owned(), |&(_, percent)| {
-                    judge::change(1.0 + percent / 100.0)
-                }));
+                let cell = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+                if !theirs.figures.is_empty() {
+                    row.push(cell(theirs.figure(place).map(view.plot.format)));
+                }
+                row.push(cell(theirs.change(place).map(judge::change)));
             }
             row
         };
@@ -133,11 +137,17 @@ impl Matrix {
     }
 }
 
-fn their_head(theirs: &Theirs) -> String {
-    format!(
-        "theirs ({}, {}): {} against {}",
-        theirs.set.id, theirs.machine, theirs.variant, theirs.reference
-    )
+fn their_heads(theirs: &Theirs) -> Vec<String> {
+    let change = format!("{} against {}", theirs.variant, theirs.reference);
+    if theirs.figures.is_empty() {
+        let who = format!("theirs ({}, {})", theirs.set.id, theirs.machine);
+        return vec![format!("{who}: {change}")];
+    }
+    // Who they are is said below the table.
+    vec![
+        format!("theirs: {}", theirs.variant),
+        format!("theirs: {change}"),
+    ]
 }
 
 fn figure(view: &View, judged: &Judged, interval: bool) -> Option<String> {

@@ -14,6 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Group {
     /// All that tells points apart beside threads and pauses, in words, as records carry it; mostly empty.
     pub(crate) point: String,
+    /// The same without the parameter that a sweep of the workload may go over.
+    pub(crate) rest: String,
+    /// The value of that parameter, where it is a number.
+    pub(crate) place: Option<u64>,
     /// Threads of the point.
     pub(crate) threads: usize,
     /// Readers and writers.
@@ -181,9 +185,21 @@ fn in_words(record: &Record, key: &str) -> String {
     }
 }
 
-/// The groups of `workload` in ascending order of threads, writers alone before mixed, short pauses before long.
+/// A point in words, without the parameter `name`.
+fn without(point: &str, name: Option<&str>) -> String {
+    let named = |part: &&str| part.split_once('=').map(|(key, _)| key) != name || name.is_none();
+    point
+        .split(", ")
+        .filter(named)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The groups of `workload` in ascending order of the parameter that a sweep may go over, then of threads, writers alone
+/// before mixed, short pauses before long.
 pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
+    let over = workload.kind().view.plot.over;
     let apart = Apart::of(records);
     for record in records
         .iter()
@@ -205,6 +221,8 @@ pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
         let at = groups.iter().position(same).unwrap_or_else(|| {
             groups.push(Group {
                 point: point.clone(),
+                rest: without(&point, over),
+                place: over.and_then(|name| record.params.get(name)?.as_u64()),
                 threads: record.threads,
                 shape,
                 pauses,
@@ -227,8 +245,12 @@ pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
         points[at].records.push(record.clone());
     }
     groups.sort_by(|a, b| {
+        // What has no number is last.
+        let place = |g: &Group| (g.place.is_none(), g.place);
+        let words = a.rest.cmp(&b.rest).then(place(a).cmp(&place(b)));
         let rest = |g: &Group| (g.threads, g.shape, g.pauses);
-        a.point.cmp(&b.point).then(rest(a).cmp(&rest(b)))
+        let words = words.then(a.point.cmp(&b.point));
+        words.then(rest(a).cmp(&rest(b)))
     });
     let key = workload.kind().view.order;
     let order = |point: &Point| key(point).unwrap_or(f64::INFINITY);
@@ -243,10 +265,12 @@ pub(crate) fn families(groups: &[Group]) -> impl Iterator<Item = &[Group]> {
     groups.chunk_by(|a, b| a.point == b.point)
 }
 
-/// Groups over which the number of threads alone changes.
+/// Groups over which the number of threads alone changes, or one parameter alone.
 pub(crate) struct Sweep<'a> {
-    /// In ascending order of threads.
+    /// In ascending order of what changes.
     pub(crate) groups: Vec<&'a Group>,
+    /// The parameter that changes; if none, threads do.
+    pub(crate) over: Option<&'static str>,
 }
 
 impl Sweep<'_> {
@@ -261,14 +285,30 @@ impl Sweep<'_> {
         names
     }
 
-    /// The point in words.
+    /// The point in words, without what changes.
     pub(crate) fn point(&self) -> &str {
-        self.groups.first().map_or("", |group| &group.point)
+        self.groups.first().map_or("", |group| match self.over {
+            Some(_) => &group.rest,
+            None => &group.point,
+        })
     }
 
-    /// The thread counts.
-    pub(crate) fn threads(&self) -> Vec<usize> {
-        self.groups.iter().map(|group| group.threads).collect()
+    /// Where one of its groups is on the axis.
+    pub(crate) fn place(&self, group: &Group) -> u64 {
+        match self.over {
+            Some(_) => group.place.unwrap_or(0),
+            None => group.threads as u64,
+        }
+    }
+
+    /// Where all of them are.
+    pub(crate) fn places(&self) -> Vec<u64> {
+        self.groups.iter().map(|group| self.place(group)).collect()
+    }
+
+    /// What the axis counts.
+    pub(crate) fn axis(&self, view: &View) -> &'static str {
+        self.over.unwrap_or(view.plot.threads_axis)
     }
 
     /// What does not change: pauses, and readers beside writers. Empty where there is nothing to say.
@@ -277,6 +317,9 @@ impl Sweep<'_> {
             return String::new();
         };
         let mut parts = Vec::new();
+        if self.over.is_some() {
+            parts.push(super::human::plural(first.threads, "thread"));
+        }
         if let ((1.., 1..), (0, 0)) = (first.shape, first.pauses) {
             parts.push("readers beside writers".to_owned());
         }
@@ -289,28 +332,58 @@ impl Sweep<'_> {
         if first.pauses.1 > 0 {
             parts.push(format!("{} idle", first.pauses.1));
         }
-        if !first.point.is_empty() {
-            parts.push(first.point.clone());
+        if !self.point().is_empty() {
+            parts.push(self.point().to_owned());
         }
         parts.join(", ")
     }
 }
 
-/// The groups as sweeps, single ones as sweeps of one. Writers alone and writers beside readers are two, and so are
-/// groups that differ in more than threads.
-pub(crate) fn sweeps(groups: &[Group]) -> Vec<Sweep<'_>> {
+/// The groups as sweeps: over threads, then over the parameter that the workload names, if `over` does. Single groups
+/// are sweeps of one, unless a longer one has them. Writers alone and writers beside readers are two, and so are groups
+/// that differ in more than what the sweep goes over.
+pub(crate) fn sweeps<'a>(groups: &'a [Group], over: Option<&'static str>) -> Vec<Sweep<'a>> {
     let kind = |g: &Group| (g.shape.0 > 0, g.shape.1 > 0);
-    let mut all: Vec<Sweep<'_>> = Vec::new();
+    let mut all = collect(groups, None, |a, b| {
+        (kind(a), a.pauses, &a.point) == (kind(b), b.pauses, &b.point)
+    });
+    let along = along(groups, over);
+    all.retain(|sweep| {
+        let has = |long: &Sweep<'_>| long.groups.iter().any(|g| std::ptr::eq(*g, sweep.groups[0]));
+        sweep.groups.len() > 1 || !along.iter().any(has)
+    });
+    all.extend(along);
+    all
+}
+
+/// The sweeps over the parameter `over`, of two groups and more.
+pub(crate) fn along<'a>(groups: &'a [Group], over: Option<&'static str>) -> Vec<Sweep<'a>> {
+    if over.is_none() {
+        return Vec::new();
+    }
+    let placed = groups.iter().filter(|group| group.place.is_some());
+    let all = collect(placed, over, |a, b| {
+        (a.threads, a.shape, a.pauses, &a.rest) == (b.threads, b.shape, b.pauses, &b.rest)
+    });
+    let long = |sweep: &Sweep<'_>| sweep.groups.len() > 1;
+    all.into_iter().filter(long).collect()
+}
+
+fn collect<'a>(
+    groups: impl IntoIterator<Item = &'a Group>,
+    over: Option<&'static str>,
+    same: impl Fn(&Group, &Group) -> bool,
+) -> Vec<Sweep<'a>> {
+    let mut all: Vec<Sweep<'a>> = Vec::new();
     for group in groups {
         let fits = |sweep: &&mut Sweep<'_>| {
-            let first = sweep.groups[0];
-            (kind(first), first.pauses, &first.point) == (kind(group), group.pauses, &group.point)
-                && sweep.groups.iter().all(|g| g.threads != group.threads)
+            same(sweep.groups[0], group) && !sweep.places().contains(&sweep.place(group))
         };
         match all.iter_mut().find(fits) {
             Some(sweep) => sweep.groups.push(group),
             None => all.push(Sweep {
                 groups: vec![group],
+                over,
             }),
         }
     }
@@ -389,9 +462,9 @@ mod tests {
                 vec![("grab=idle", 1)]
             ]
         );
-        let sweeps = sweeps(&groups);
+        let sweeps = sweeps(&groups, None);
         assert_eq!(sweeps.len(), 2);
-        assert_eq!(sweeps[0].threads(), [1, 2]);
+        assert_eq!(sweeps[0].places(), [1, 2]);
         assert_eq!(sweeps[1].what(), "grab=idle");
         assert_eq!(groups[2].points[0].runs(Point::rate), [1.0, 5.0]);
     }
@@ -448,8 +521,46 @@ mod tests {
             with(2, 2),
         ];
         let groups = groups(&records, Workload::Write);
-        let threads: Vec<_> = sweeps(&groups).iter().map(Sweep::threads).collect();
+        let sweeps = sweeps(&groups, None);
+        let threads: Vec<_> = sweeps.iter().map(Sweep::places).collect();
         assert_eq!(threads, [vec![1, 2, 4], vec![2, 4], vec![4]]);
+    }
+
+    /// Numbers in the order of numbers; what is no number has no place among them.
+    #[test]
+    fn a_parameter_is_swept_as_threads_are() {
+        let with = |buckets: serde_json::Value, threads| {
+            let mut record = sample(Workload::Phash, "hp", threads, 0, 1);
+            record.set("point", format!("buckets={buckets}, futexes=8"));
+            record.set("buckets", buckets);
+            record
+        };
+        let mut records = Vec::new();
+        for buckets in [16, 2, 1024] {
+            records.extend([1, 2].map(|threads| with(buckets.into(), threads)));
+        }
+        records.push(with("auto".into(), 1));
+        let groups = groups(&records, Workload::Phash);
+        let over = Workload::Phash.kind().view.plot.over;
+        let told = |sweep: &Sweep<'_>| (sweep.what(), sweep.places());
+        let all: Vec<_> = sweeps(&groups, over).iter().map(told).collect();
+        let threads = |n: u64| (format!("buckets={n}, futexes=8"), vec![1, 2]);
+        let auto = ("buckets=\"auto\", futexes=8".to_owned(), vec![1]);
+        let buckets = |words: &str| (format!("{words}, futexes=8"), vec![2, 16, 1024]);
+        assert_eq!(
+            all,
+            [
+                threads(2),
+                threads(16),
+                threads(1024),
+                auto,
+                buckets("1 thread"),
+                buckets("2 threads")
+            ]
+        );
+        // Of one size there is no such sweep.
+        assert!(along(&groups[..2], over).is_empty());
+        assert_eq!(sweeps(&groups[..2], over).len(), 1);
     }
 
     #[test]

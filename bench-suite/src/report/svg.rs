@@ -3,9 +3,10 @@
 //! libraries of the system.
 //!
 //! Few thread counts become bars, variants sorted; many become lines over a logarithmic axis. Beside that overview a
-//! sweep over threads gives pictures of its own, see `sweep`.
+//! sweep over threads, or over the parameter that a workload names, gives pictures of its own, see `sweep`.
 
 mod bars;
+mod beside;
 mod canvas;
 mod curves;
 mod latency;
@@ -17,10 +18,11 @@ use super::bootstrap::Interval;
 use super::facts::Facts;
 use super::judge::{intervals, judged};
 use super::record::Record;
-use super::summary::{Group, families};
-use super::theirs::Topology;
+use super::summary::{Group, along, families};
+use super::theirs::{self, Topology};
 use super::view::{Figure, Plot};
 use crate::workloads::Workload;
+use style::THEIRS;
 pub(crate) use sweep::Drawn;
 
 /// One variant's figure.
@@ -59,15 +61,25 @@ pub(crate) fn pictures(
 ) -> Vec<Drawn> {
     let all = judged(records, workload, asked);
     let view = &workload.kind().view;
+    // A long sweep over a parameter is for lines.
+    let sweeps = along(&all.groups, view.plot.over);
+    let swept = |family: &&[Group]| {
+        let has = |group: &Group| {
+            let mut long = sweeps.iter().filter(|sweep| sweep.groups.len() > MOST_PANELS);
+            long.any(|sweep| sweep.groups.iter().any(|one| std::ptr::eq(*one, group)))
+        };
+        family.iter().all(has)
+    };
     let mut drawn: Vec<Drawn> = families(&all.groups)
-        .filter_map(|family| Some((family, chart(family, &view.plot)?)))
+        .filter(|family| !swept(family))
+        .filter_map(|family| Some((family, chart(family, workload.name(), &view.plot)?)))
         .filter(|(_, chart)| chart.is_for_bars())
         .map(|(family, chart)| Drawn {
             kind: String::new(),
             caption: match intervals(family) {
                 Some(called) => format!("medians over the runs; thin strokes: their {called}s"),
                 None => "medians over the runs".to_owned(),
-            },
+            } + &published(workload, family),
             svg: bars::draw(&chart),
         })
         .collect();
@@ -83,6 +95,12 @@ pub(crate) fn pictures(
         topology,
     }));
     drawn
+}
+
+/// What a caption says of the bars of others.
+fn published(workload: Workload, family: &[Group]) -> String {
+    let named = family.iter().filter_map(|group| theirs::named(workload.name(), group));
+    named.map(|named| format!("; {}", named.caveat())).collect()
 }
 
 /// The one picture of `workload` that stands for it.
@@ -113,8 +131,9 @@ fn in_words(mut title: String, group: &Group) -> String {
     title
 }
 
-fn panel(title: String, group: &Group, figure: Figure) -> Option<Panel> {
-    let bars: Vec<Bar> = group
+/// The bars of a group; `beside`: and those of others.
+fn panel(title: String, group: &Group, figure: Figure, beside: Vec<Bar>) -> Option<Panel> {
+    let mut bars: Vec<Bar> = group
         .points
         .iter()
         .filter_map(|point| {
@@ -126,20 +145,40 @@ fn panel(title: String, group: &Group, figure: Figure) -> Option<Panel> {
         })
         .filter(|bar| bar.value.is_finite())
         .collect();
-    (!bars.is_empty()).then_some(Panel {
+    if bars.is_empty() {
+        return None;
+    }
+    bars.extend(beside);
+    Some(Panel {
         title,
         threads: group.threads,
         bars,
     })
 }
 
-fn chart(groups: &[Group], plot: &'static Plot) -> Option<Chart> {
+/// What others published of the main figure.
+fn of_others(workload: &str, group: &Group) -> Vec<Bar> {
+    let named = theirs::named(workload, group).into_iter();
+    let bar = |(name, value)| Bar {
+        variant: format!("{THEIRS}{name}"),
+        value,
+        interval: None,
+    };
+    named.flat_map(|named| named.figures).map(bar).collect()
+}
+
+fn chart(groups: &[Group], workload: &str, plot: &'static Plot) -> Option<Chart> {
     let mut panels: Vec<Panel> = groups
         .iter()
         .flat_map(|group| {
-            (plot.panels)(group)
-                .into_iter()
-                .filter_map(move |(title, figure)| panel(in_words(title, group), group, figure))
+            let panels = (plot.panels)(group).into_iter().enumerate();
+            panels.filter_map(move |(index, (title, figure))| {
+                let beside = match index {
+                    0 => of_others(workload, group),
+                    _ => Vec::new(),
+                };
+                panel(in_words(title, group), group, figure, beside)
+            })
         })
         .collect();
     for panel in &mut panels {

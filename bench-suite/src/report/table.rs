@@ -8,7 +8,9 @@
 use super::disturbed;
 use super::judge::{self, Judgement, judged};
 use super::record::{Record, Status};
-use super::summary::{Group, families};
+use super::markdown::Matrix;
+use super::summary::{Group, Sweep, along, families};
+use super::theirs;
 use super::view::{Column, Row, View};
 use crate::workloads::Workload;
 use std::collections::BTreeMap;
@@ -87,12 +89,19 @@ pub(crate) fn render(records: &[Record], workload: Workload, asked: Option<&str>
     let meaning = format!("{}: {}", workload.name(), meaning(view, &all.reference));
     let _ = writeln!(text, "\n{}", wrapped(&meaning));
     let mut point = String::new();
-    for table in tables(&all, view) {
+    for (table, group) in tables(&all, view).iter().zip(&all.groups) {
         if table.point != point {
             point.clone_from(&table.point);
             let _ = writeln!(text, "  {point}:");
         }
         text.push_str(&table.text());
+        if let Some(named) = theirs::named(workload.name(), group) {
+            text.push_str(&align(&named.rows()));
+            let _ = writeln!(text, "{}", wrapped(&format!("  note: {}", named.caveat())));
+        }
+    }
+    for sweep in along(&all.groups, view.plot.over) {
+        text.push_str(&swept(workload, view, &sweep, &all.reference));
     }
     for out in left_out(records, workload) {
         let _ = writeln!(
@@ -106,8 +115,24 @@ pub(crate) fn render(records: &[Record], workload: Workload, asked: Option<&str>
     text
 }
 
-/// The tables of a workload.
-pub(crate) fn tables(all: &Judgement, view: &View) -> Vec<Table> {
+/// A sweep over a parameter in one table, with what others published of it.
+fn swept(workload: Workload, view: &View, sweep: &Sweep<'_>, reference: &str) -> String {
+    let matrix = Matrix::of(workload, view, sweep, reference, false);
+    let rows: Vec<Vec<String>> = iter::once(matrix.heads).chain(matrix.rows).collect();
+    let mut text = format!(
+        "  over {}: {}; medians, change against {reference}\n{}",
+        sweep.axis(view),
+        sweep.what(),
+        align(&rows)
+    );
+    if let Some(theirs) = theirs::of(workload.name(), sweep) {
+        let note = format!("  note: {}", theirs.caveat(sweep.point()));
+        let _ = writeln!(text, "{}", wrapped(&note));
+    }
+    text
+}
+
+/// The tables of a workload, one for each group.all: &Judgement, view: &View) -> Vec<Table> {
     let mut tables = Vec::new();
     for family in families(&all.groups) {
         tables.extend(

@@ -49,6 +49,9 @@ pub(crate) struct Plot {
     pub(crate) axis: &'static str,
     /// What the panels are ordered by.
     pub(crate) threads_axis: &'static str,
+    /// A numeric parameter that a sweep may go over instead of threads, like the number of buckets: the name that its
+    /// option has in points, and that the axis has.
+    pub(crate) over: Option<&'static str>,
     /// Whether the axis is logarithmic.
     pub(crate) log: bool,
     /// One scale for all panels: they show the same figure.

@@ -76,6 +76,7 @@ pub(super) const VIEW: View = View {
         title: "rwsem: reads around a page fault",
         axis: "reads per second, all readers (more is better)",
         threads_axis: "threads",
+        over: None,
         log: false,
         shared: true,
         descending: true,

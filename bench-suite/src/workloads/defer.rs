@@ -74,6 +74,7 @@ pub(super) const KIND: Kind = Kind {
             title: "defer: queueing a deferred callback",
             axis: "time per call on the calling thread (less is better, logarithmic)",
             threads_axis: "callers",
+            over: None,
             log: true,
             shared: false,
             descending: false,

@@ -64,6 +64,7 @@ pub(super) const KIND: Kind = Kind {
             title: "grace: latency of one grace period",
             axis: "median latency (less is better, logarithmic)",
             threads_axis: "readers",
+            over: None,
             log: true,
             shared: false,
             descending: false,

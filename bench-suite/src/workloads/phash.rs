@@ -73,6 +73,7 @@ pub(super) const KIND: Kind = Kind {
             title: "phash: a wait that fails, in a futex hash",
             axis: "operations per second, all threads (more is better)",
             threads_axis: "threads",
+            over: Some(SIZE),
             log: false,
             shared: false,
             descending: true,

@@ -37,6 +37,7 @@ pub(super) const KIND: Kind = Kind {
             title: "read: protect + dereference + release",
             axis: "operations per second (more is better)",
             threads_axis: "threads",
+            over: None,
             log: false,
             shared: false,
             descending: true,

@@ -56,6 +56,7 @@ pub(super) const KIND: Kind = Kind {
             title: "scan: one reclaim pass beside idle threads",
             axis: "time per pass (less is better, logarithmic)",
             threads_axis: "idle threads",
+            over: None,
             log: true,
             shared: true,
             descending: false,

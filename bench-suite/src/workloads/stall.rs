@@ -59,6 +59,7 @@ pub(super) const KIND: Kind = Kind {
             title: "stall: one reader parked inside protection",
             axis: "peak of objects waiting for reclaim (fewer is better, logarithmic)",
             threads_axis: "threads",
+            over: None,
             log: true,
             shared: false,
             descending: false,

@@ -59,6 +59,7 @@ pub(super) const KIND: Kind = Kind {
             title: "write: allocate + swap + retire",
             axis: "operations per second (more is better)",
             threads_axis: "threads",
+            over: None,
             log: false,
             shared: false,
             descending: true,

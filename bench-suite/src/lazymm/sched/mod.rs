@@ -167,6 +167,7 @@ pub(crate) const KIND: Kind = Kind {
             title: "lazy-mm sched: context switches of simulated CPUs (model)",
             axis: "switches per second (more is better)",
             threads_axis: "simulated CPUs",
+            over: None,
             log: false,
             shared: false,
             descending: true,

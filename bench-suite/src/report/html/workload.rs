@@ -45,7 +45,7 @@ pub(super) fn section(
     let tables = table::tables(&all, view);
     let fold = tables.len() > MOST_TABLES;
     if fold {
-        for sweep in sweeps(&all.groups) {
+        for sweep in sweeps(&all.groups, view.plot.over) {
             text.push_str(&matrix(workload, view, &sweep, &all.reference));
         }
         let _ = writeln!(
@@ -55,13 +55,22 @@ pub(super) fn section(
         );
     }
     let mut point = String::new();
-    for table in tables {
+    for (table, group) in tables.into_iter().zip(&all.groups) {
         if table.point != point {
             point.clone_from(&table.point);
             let _ = writeln!(text, "<h4>{}</h4>", escape(&point));
         }
         text.push_str(&grid("figures", &table.heads, &table.rows));
         list(&mut text, table.notes.into_iter());
+        if let Some(named) = theirs::named(workload.name(), group) {
+            let rows = named.rows();
+            let _ = writeln!(
+                text,
+                "<div class=\"theirs\"><p class=\"note\">{}</p>\n{}</div>",
+                escape(&named.caveat()),
+                grid("figures", &rows[0], &rows[1..])
+            );
+        }
     }
     if fold {
         text.push_str("</details>\n");
@@ -92,7 +101,8 @@ fn matrix(workload: Workload, view: &View, sweep: &Sweep<'_>, reference: &str) -
     let what = sweep.what();
     let colon = if what.is_empty() { "" } else { ": " };
     format!(
-        "<h4>Over threads{colon}{}</h4>\n<p class=\"note\">Medians, and the change against {}.</p>\n{}",
+        "<h4>Over {}{colon}{}</h4>\n<p class=\"note\">Medians, and the change against {}.</p>\n{}",
+        escape(sweep.over.unwrap_or("threads")),
         escape(&what),
         escape(reference),
         grid("figures", &matrix.heads, &matrix.rows)
@@ -114,24 +124,29 @@ fn list(text: &mut String, lines: impl Iterator<Item = String>) {
 /// The published table of the workload beside what was measured here, for each sweep that it is comparable with.
 fn beside(workload: Workload, all: &Judgement) -> String {
     let mut text = String::new();
-    for sweep in sweeps(&all.groups) {
-        let theirs = theirs::of(workload.name(), sweep.point());
+    let view = &workload.kind().view;
+    for sweep in sweeps(&all.groups, view.plot.over) {
+        let theirs = theirs::of(workload.name(), &sweep);
         let Some(theirs) = theirs.filter(|theirs| theirs.reference == all.reference) else {
             continue;
         };
         let heads = [
-            view_of(workload).to_owned(),
+            sweep.axis(view).to_owned(),
             format!("theirs, {}", theirs.machine),
             format!("here, {}", theirs.variant),
         ];
-        let row = |&(threads, percent): &(u64, f64)| {
+        let row = |&(place, percent): &(u64, f64)| {
             let mut groups = sweep.groups.iter();
             let here = groups
-                .find(|group| group.threads as u64 == threads)
+                .find(|group| sweep.place(group) == place)
                 .and_then(|group| group.point(theirs.variant)?.judged.change());
+            let published = change(1.0 + percent / 100.0);
             vec![
-                threads.to_string(),
-                change(1.0 + percent / 100.0),
+                place.to_string(),
+                match theirs.figure(place) {
+                    Some(figure) => format!("{}, {published}", (view.plot.format)(figure)),
+                    None => published,
+                },
                 here.unwrap_or_else(|| "-".to_owned()),
             ]
         };
@@ -149,11 +164,6 @@ fn beside(workload: Workload, all: &Judgement) -> String {
         );
     }
     text
-}
-
-/// What its thread counts count.
-fn view_of(workload: Workload) -> &'static str {
-    workload.kind().view.plot.threads_axis
 }
 
 /// Counts of the threads of a run, where its record has them: `thread_ops` as a list of numbers, or `per_thread` as a

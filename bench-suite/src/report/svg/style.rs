@@ -62,6 +62,9 @@ const BLACK: RGBColor = RGBColor(35, 35, 35);
 const SLATE: RGBColor = RGBColor(95, 105, 120);
 const GREY: RGBColor = RGBColor(150, 150, 150);
 
+/// What the names of others' figures begin with.
+pub(crate) const THEIRS: &str = "theirs: ";
+
 /// What is not in the table gets these in turn.
 const SPARE: [RGBColor; 6] = [INDIGO, TEAL, WINE, OLIVE, ORANGE, SKY];
 const MARKS: [Mark; 5] = [
@@ -104,6 +107,7 @@ pub(crate) fn of(name: &str) -> Style {
         "shootdown" => (WINE, Dashed, Ring),
         "mutex" => (SLATE, Dashed, Square),
         "rwlock" => (SLATE, Dotted, Diamond),
+        other if other.starts_with(THEIRS) => (GREY, Dashed, Ring),
         other => {
             let sum = other.bytes().fold(7usize, |sum, byte| {
                 sum.wrapping_mul(31).wrapping_add(byte.into())

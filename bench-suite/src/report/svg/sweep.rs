@@ -1,9 +1,10 @@
-//! Floor 3, bench-suite. Owns which pictures a sweep over threads gives: rates, speedups, times, objects that wait, and
-//! the latencies of single points. May ask points for their figures, and for what others published.
+//! Floor 3, bench-suite. Owns which pictures a sweep over threads, or over a parameter, gives: rates, speedups, times,
+//! objects that wait, and the latencies of single points. May ask points for their figures, and for what others published.
 
-use super::curves::{Axis, Band, Line, Picture, draw};
+use super::beside::{bands, idle, linear, published};
+use super::curves::{Axis, Line, Picture, draw};
 use super::scale::Kind;
-use super::style::{self, AID, Dash, Style};
+use super::style;
 use crate::report::bootstrap::Interval;
 use crate::report::human;
 use crate::report::judge::{self, Judgement};
@@ -48,7 +49,8 @@ pub(super) fn pictures(source: &Source<'_>) -> Vec<Drawn> {
         }
     };
     let long = |sweep: &Sweep<'_>| sweep.groups.len() > 1;
-    for sweep in sweeps(&source.all.groups).into_iter().filter(long) {
+    let over = source.view.plot.over;
+    for sweep in sweeps(&source.all.groups, over).into_iter().filter(long) {
         let rates = source.view.plot.descending;
         let with = judge::intervals(sweep.groups.iter().copied())
             .map_or(String::new(), |called| format!(", with its {called}"));
@@ -107,7 +109,7 @@ fn number(drawn: &mut [Drawn]) {
 }
 
 /// The line of each variant that has the figure.
-fn lines(
+pub(super) fn lines(
     sweep: &Sweep<'_>,
     figure: impl Fn(usize, &Point) -> Option<f64>,
     spread: impl Fn(&Point) -> Option<Interval>,
@@ -128,7 +130,7 @@ fn lines(
             let Some(point) = group.point(name) else {
                 continue;
             };
-            let x = group.threads as f64;
+            let x = sweep.place(group) as f64;
             if let Some(y) = figure(index, point).filter(|y| y.is_finite()) {
                 line.points.push((x, y));
             }
@@ -143,63 +145,26 @@ fn lines(
 }
 
 fn picture(source: &Source<'_>, sweep: &Sweep<'_>, what: &str, y: Axis) -> Picture {
-    let plot = &source.view.plot;
-    let threads = sweep.threads();
-    let (bands, note) = bands(source, &threads);
+    let places = sweep.places();
+    let (bands, note) = match sweep.over {
+        None => bands(source, &places),
+        Some(_) => (Vec::new(), None),
+    };
     Picture {
         title: format!("{}: {what}", source.name),
         subtitle: sweep.what(),
         x: Axis {
-            title: plot.threads_axis.to_owned(),
+            title: sweep.axis(source.view).to_owned(),
             kind: Kind::Threads,
             format: |x| format!("{x:.0}"),
         },
-        x_ticks: Some(threads.iter().map(|&n| n as f64).collect()),
+        x_ticks: Some(places.iter().map(|&n| n as f64).collect()),
         y,
         right: None,
         lines: Vec::new(),
         bands,
         notes: note.into_iter().collect(),
     }
-}
-
-/// Past the cores siblings share one, past the CPUs threads take turns. Of threads that sit idle nothing is said.
-fn bands(source: &Source<'_>, threads: &[usize]) -> (Vec<Band>, Option<String>) {
-    let most = threads.iter().copied().max().unwrap_or(0);
-    let what = source.view.plot.threads_axis;
-    let busy = !what.starts_with("idle") && what != "readers";
-    let Some(Topology { cores, cpus, .. }) = source.topology.filter(|_| busy) else {
-        return (Vec::new(), None);
-    };
-    let past = |n: usize| n as f64 * 1.06;
-    let mut bands = Vec::new();
-    let mut words = Vec::new();
-    if cores < cpus && most > cores {
-        bands.push(Band {
-            from: past(cores),
-            to: Some(past(cpus)),
-            caption: "SMT siblings".to_owned(),
-            grey: 246,
-        });
-        words.push(format!(
-            "lighter from {} on: SMT siblings",
-            human::plural(cores, "core")
-        ));
-    }
-    if most > cpus {
-        bands.push(Band {
-            from: past(cpus),
-            to: None,
-            caption: format!("more {what} than CPUs"),
-            grey: 236,
-        });
-        words.push(format!(
-            "shaded past {} of this machine: more {what} than CPUs",
-            human::plural(cpus, "CPU")
-        ));
-    }
-    let note = (!words.is_empty()).then(|| format!("{}.", words.join("; ")));
-    (bands, note)
 }
 
 fn main(source: &Source<'_>, sweep: &Sweep<'_>, rates: bool) -> Option<Picture> {
@@ -229,49 +194,21 @@ fn main(source: &Source<'_>, sweep: &Sweep<'_>, rates: bool) -> Option<Picture> 
             }
         }
     }
-    if rates {
+    // Of a rate of each thread, or over something else than threads, there is no linear growth.
+    let total = |point: &Point| point.judged.median == point.rate();
+    let mut points = sweep.groups.iter().flat_map(|group| &group.points);
+    if rates && sweep.over.is_none() && points.all(total) {
         picture.lines.extend(linear(&picture.lines));
+    }
+    if rates {
         idle(&mut picture, sweep);
     }
-    (!picture.lines.is_empty()).then_some(picture)
-}
-
-/// The best rate of the fewest threads, as if more threads were that much more.
-fn linear(lines: &[Line]) -> Option<Line> {
-    let firsts = || lines.iter().filter_map(|line| line.points.first());
-    let fewest = firsts().map(|point| point.0).fold(f64::INFINITY, f64::min);
-    let best = firsts()
-        .filter(|point| point.0 == fewest)
-        .map(|point| point.1)
-        .fold(0.0, f64::max);
-    let most = lines
-        .iter()
-        .filter_map(|line| line.points.last())
-        .map(|point| point.0)
-        .fold(0.0, f64::max);
-    if best <= 0.0 || fewest < 1.0 || most <= fewest {
-        return None;
+    if let Some(theirs) = theirs::of(source.name, sweep)
+        && !theirs.figures.is_empty()
+    {
+        published(&mut picture, sweep, &theirs, &theirs.figures);
     }
-    // Where it runs far above all that was measured, it is cut.
-    let highest = lines
-        .iter()
-        .flat_map(|line| line.points.iter().map(|point| point.1))
-        .fold(0.0, f64::max);
-    // Straight in numbers, bent on a logarithmic axis.
-    let steps = 64;
-    let at = |i: i32| fewest * (most / fewest).powf(f64::from(i) / f64::from(steps));
-    Some(Line {
-        name: format!("linear (best at {fewest:.0})"),
-        points: (0..=steps)
-            .map(|i| (at(i), best / fewest * at(i)))
-            .collect(),
-        spread: Vec::new(),
-        ribbon: false,
-        style: AID,
-        right: false,
-        named: true,
-        fits: best / fewest * most <= 2.0 * highest,
-    })
+    (!picture.lines.is_empty()).then_some(picture)
 }
 
 /// A change: `+20`, `0`, `-5`.
@@ -283,53 +220,11 @@ fn percent(change: f64) -> String {
     }
 }
 
-/// Three digits that count, and no more: `0.0002`, `12.5`, `100`.
-fn short(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let power = 10f64.powi(2 - value.abs().log10().floor() as i32);
-    format!("{}", (value * power).round() / power)
-}
-
-/// How idle the CPUs were, where the records tell.
-fn idle(picture: &mut Picture, sweep: &Sweep<'_>) {
-    for (key, title) in [
-        ("idle_percent", "idle, % (fine dotted lines)"),
-        (
-            "idle_entries_per_op",
-            "idle entries per operation (fine dotted lines)",
-        ),
-    ] {
-        let mut found = lines(sweep, |_, point| point.param(key), |_| None, false);
-        if found.is_empty() {
-            continue;
-        }
-        for line in &mut found {
-            line.style = Style {
-                dash: Dash::Dotted,
-                mark: style::Mark::None,
-                width: 1,
-                colour: style::faint(line.style.colour),
-            };
-            line.right = true;
-            line.named = false;
-        }
-        picture.lines.extend(found);
-        picture.right = Some(Axis {
-            title: title.to_owned(),
-            kind: Kind::Linear,
-            format: short,
-        });
-        return;
-    }
-}
-
 fn speedup(source: &Source<'_>, sweep: &Sweep<'_>) -> Option<Picture> {
     let reference = &source.all.reference;
     let ratio = |point: &Point| point.judged.ratio.map(|ratio| ratio.of_medians);
     let theirs =
-        theirs::of(source.name, sweep.point()).filter(|theirs| theirs.reference == *reference);
+        theirs::of(source.name, sweep).filter(|theirs| theirs.reference == *reference);
     let mut ratios: Vec<f64> = sweep
         .groups
         .iter()
@@ -386,29 +281,9 @@ fn speedup(source: &Source<'_>, sweep: &Sweep<'_>) -> Option<Picture> {
     }
     picture.lines = own;
     if let Some(theirs) = theirs {
-        let mut ticks: Vec<f64> = picture.x_ticks.take().unwrap_or_default();
-        ticks.extend(theirs.speedup.iter().map(|&(n, _)| n as f64));
-        ticks.sort_by(f64::total_cmp);
-        ticks.dedup();
-        picture.x_ticks = Some(ticks);
-        picture.notes.push(theirs.caveat(sweep.point()));
-        picture.lines.push(Line {
-            name: format!("theirs: {}", theirs.machine),
-            points: theirs
-                .speedup
-                .iter()
-                .map(|&(n, percent)| (n as f64, shown(1.0 + percent / 100.0)))
-                .collect(),
-            spread: Vec::new(),
-            ribbon: false,
-            style: Style {
-                dash: Dash::Dashed,
-                ..AID
-            },
-            right: false,
-            named: true,
-            fits: true,
-        });
+        let ratio = |&(x, percent): &(u64, f64)| (x, shown(1.0 + percent / 100.0));
+        let points: Vec<(u64, f64)> = theirs.speedup.iter().map(ratio).collect();
+        published(&mut picture, sweep, &theirs, &points);
     }
     Some(picture)
 }
@@ -532,13 +407,6 @@ mod tests {
         assert!(svg.contains("not measured here"), "{svg}");
         // Against another reference their numbers would say something else.
         assert!(!drawn("track", &[1, 2], "none")[1].svg.contains("theirs"));
-    }
-
-    /// However small the values are, labels differ.
-    #[test]
-    fn short_numbers() {
-        let all = [0.0, 0.0002, 0.0012, 0.5, 12.5, 100.0].map(short);
-        assert_eq!(all, ["0", "0.0002", "0.0012", "0.5", "12.5", "100"]);
     }
 
     /// Of one run there is no interval to speak of.
