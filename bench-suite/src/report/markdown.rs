@@ -100,7 +100,8 @@ impl Matrix {
         let mut variants = sweep.variants();
         // The reference first, as the table of a reader who asks what there is to gain.
         variants.sort_by_key(|name| *name != reference);
-        let theirs = theirs::of(workload.name(), sweep).filter(|theirs| theirs.reference == reference);
+        let theirs =
+            theirs::of(workload.name(), sweep).filter(|theirs| theirs.reference == reference);
         let heads = variants.iter().map(|name| {
             let mark = if *name == reference {
                 " (reference)"

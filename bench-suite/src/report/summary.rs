@@ -349,7 +349,11 @@ pub(crate) fn sweeps<'a>(groups: &'a [Group], over: Option<&'static str>) -> Vec
     });
     let along = along(groups, over);
     all.retain(|sweep| {
-        let has = |long: &Sweep<'_>| long.groups.iter().any(|g| std::ptr::eq(*g, sweep.groups[0]));
+        let has = |long: &Sweep<'_>| {
+            long.groups
+                .iter()
+                .any(|g| std::ptr::eq(*g, sweep.groups[0]))
+        };
         sweep.groups.len() > 1 || !along.iter().any(has)
     });
     all.extend(along);

@@ -65,7 +65,9 @@ pub(crate) fn pictures(
     let sweeps = along(&all.groups, view.plot.over);
     let swept = |family: &&[Group]| {
         let has = |group: &Group| {
-            let mut long = sweeps.iter().filter(|sweep| sweep.groups.len() > MOST_PANELS);
+            let mut long = sweeps
+                .iter()
+                .filter(|sweep| sweep.groups.len() > MOST_PANELS);
             long.any(|sweep| sweep.groups.iter().any(|one| std::ptr::eq(*one, group)))
         };
         family.iter().all(has)
@@ -99,7 +101,9 @@ pub(crate) fn pictures(
 
 /// What a caption says of the bars of others.
 fn published(workload: Workload, family: &[Group]) -> String {
-    let named = family.iter().filter_map(|group| theirs::named(workload.name(), group));
+    let named = family
+        .iter()
+        .filter_map(|group| theirs::named(workload.name(), group));
     named.map(|named| format!("; {}", named.caveat())).collect()
 }
 

@@ -7,8 +7,8 @@
 
 use super::disturbed;
 use super::judge::{self, Judgement, judged};
-use super::record::{Record, Status};
 use super::markdown::Matrix;
+use super::record::{Record, Status};
 use super::summary::{Group, Sweep, along, families};
 use super::theirs;
 use super::view::{Column, Row, View};
@@ -132,7 +132,8 @@ fn swept(workload: Workload, view: &View, sweep: &Sweep<'_>, reference: &str) ->
     text
 }
 
-/// The tables of a workload, one for each group.all: &Judgement, view: &View) -> Vec<Table> {
+/// The tables of a workload, one for each group.
+pub(crate) fn tables(all: &Judgement, view: &View) -> Vec<Table> {
     let mut tables = Vec::new();
     for family in families(&all.groups) {
         tables.extend(

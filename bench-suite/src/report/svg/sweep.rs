@@ -223,8 +223,7 @@ fn percent(change: f64) -> String {
 fn speedup(source: &Source<'_>, sweep: &Sweep<'_>) -> Option<Picture> {
     let reference = &source.all.reference;
     let ratio = |point: &Point| point.judged.ratio.map(|ratio| ratio.of_medians);
-    let theirs =
-        theirs::of(source.name, sweep).filter(|theirs| theirs.reference == *reference);
+    let theirs = theirs::of(source.name, sweep).filter(|theirs| theirs.reference == *reference);
     let mut ratios: Vec<f64> = sweep
         .groups
         .iter()
