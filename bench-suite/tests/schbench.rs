@@ -86,7 +86,9 @@ fn json_has_the_standard_output_to_itself() {
 #[test]
 fn an_open_loop_and_a_pipe() {
     // More than can be answered: each sleeps for 50 ms.
-    let output = run(&short(&["-R", "200", "--pacing", "open", "-s", "50000"]));
+    let output = run(&short(&[
+        "-R", "200", "--pacing", "open", "-s", "50000", "--format", "run",
+    ]));
     let said = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(said.contains("request, from when it was due"), "{said}");
@@ -103,6 +105,7 @@ fn an_open_loop_and_a_pipe() {
 fn more_message_threads_than_cpus() {
     let output = run(&[
         "schbench", "-r", "1", "-m", "300", "-M", "auto", "-t", "1", "-n", "0", "-s", "20000",
+        "--format", "run",
     ]);
     let said = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -123,14 +126,23 @@ fn bad_options_are_one_line() {
         (&["-H", "auto", "-I"], "-I"),
         (&["-A", "101"], "--auto-rps"),
         (&["-R", "1", "-m", "2"], "-R"),
-        (&["-p", "1", "-A", "5"], "-p"),
+        (&["-p", "1", "-A", "5", "--format", "run"], "-p"),
         (&["--pacing", "open"], "--pacing"),
         (&["--split", "101"], "--split"),
-        (&["--threads", "2"], "--threads"),
-        (&["--json", "x"], "-j"),
+        (&["--threads", "2", "-t", "2"], "--threads"),
+        (&["--threads", "2", "--format", "run"], "--threads"),
+        (&["--json", "x", "-j", "y"], "-j"),
+        (&["--pin", "none"], "--pin"),
+        (&["-A", "30"], "--format run"),
+        (&["--buckets", "2"], "--on phash"),
+        (&["--replace-every", "1ms"], "--on phash"),
+        (&["--on", "phash", "-H", "2"], "--buckets"),
+        (&["--on", "phash", "--format", "run"], "--on"),
+        (&["--on", "phash", "--buckets", "3"], "power of two"),
+        (&["--format", "run", "-H", "0,2"], "-H"),
         (&["--format", "original", "--runs", "2"], "--format"),
         (&["--auto-rule", "x"], "--auto-rule"),
-        (&["-w", "30"], "-w"),
+        (&["-w", "30", "--format", "run"], "-w"),
     ] {
         let said = complaint(&run(&[&["schbench"], arguments].concat()), 2);
         assert!(said.contains(words), "{said}");
@@ -165,7 +177,7 @@ fn limits_are_named_before_anything_starts() {
 /// Whatever this kernel has of it: an answer in words, never silence.
 #[test]
 fn the_futex_hash_is_set_or_refused() {
-    let output = run(&short(&["-H", "64"]));
+    let output = run(&short(&["-H", "64", "--format", "run"]));
     let has = output.status.success();
     if has {
         assert!(text(&output.stdout).contains("private, 64 buckets"));
@@ -179,27 +191,78 @@ fn the_futex_hash_is_set_or_refused() {
         Some(2) => assert!(has && complaint(&output, 2).contains("-I: this kernel has lost")),
         _ => assert!(!has && complaint(&output, 3).contains("-H 64")),
     }
-    if has {
-        let output = run(&short(&["-H", "0,64", "-L", "-s", "0", "-j", "-"]));
+}
+
+/// Both workloads: records of all hashes that there are, what others published beside them.
+#[test]
+fn hashes_are_variants() {
+    let line = [
+        "schbench", "-L", "-n", "0", "-s", "0", "-t", "2", "--runs", "1",
+    ];
+    let times = ["--time", "60ms", "--warmup", "10ms", "--json", "-"];
+    let of = |more: &[&str]| {
+        let output = run(&[&line[..], &times, more].concat());
         let said = text(&output.stderr);
         assert!(output.status.success(), "{said}");
-        assert!(
-            said.contains("private 64") && said.contains("theirs, published"),
-            "{said}"
-        );
-        let slots: Vec<_> = common::records(&text(&output.stdout))
-            .iter()
-            .map(|json| json["hpbench"]["hash_slots"].as_u64())
-            .collect();
-        assert_eq!(slots, [Some(0), Some(64)]);
+        (common::records(&text(&output.stdout)), said)
+    };
+    let names = |records: &[serde_json::Value]| {
+        let names = records.iter().map(|json| json["variant"].as_str());
+        names
+            .map(|name| name.unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let (records, said) = of(&[]);
+    let mut all = names(&records);
+    all.sort_unstable();
+    assert_eq!(all, ["auto", "global", "immutable", "private"]);
+    assert!(said.contains("theirs: refcounted 1024"), "{said}");
+    let global = records.iter().find(|json| json["variant"] == "global");
+    let global = global.unwrap();
+    assert!(global["ops"].as_u64() > Some(0));
+    assert_eq!(global["params"]["options"], "-n 0 -s 0 -L");
+    assert_eq!(global["params"]["workers"], 2);
+    assert!(
+        global["params"]["wakeup_p50_us"].as_u64() <= global["params"]["wakeup_p99_us"].as_u64()
+    );
+    let (records, _) = of(&[
+        "--on",
+        "phash",
+        "--buckets",
+        "2,64",
+        "--variants",
+        "hp,refcount",
+    ]);
+    assert_eq!(records.len(), 4);
+    for record in &records {
+        assert_eq!(record["status"], "ok", "{record}");
+        assert_eq!(record["workload"], "schbench-phash");
     }
+    let (records, _) = of(&[
+        "--on",
+        "phash",
+        "--replace-every",
+        "1ms",
+        "--variants",
+        "hp,global",
+    ]);
+    let status = |name| {
+        let found = records.iter().find(|json| json["variant"] == name);
+        found.unwrap()["status"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        (status("hp").as_str(), status("global").as_str()),
+        ("ok", "skipped")
+    );
 }
 
 #[test]
 fn control_c_shows_what_there_is() {
     let binary = hpbench(&[]).get_program().to_owned();
     let child = Command::new(binary)
-        .args(["schbench", "-r", "600", "-t", "2", "-i", "1"])
+        .args([
+            "schbench", "-r", "600", "-t", "2", "-i", "1", "--format", "run",
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -220,7 +283,18 @@ fn control_c_shows_what_there_is() {
 
 #[test]
 fn a_plan_starts_nothing() {
-    let output = run(&["schbench", "--dry-run", "-m", "2", "-t", "3", "-n", "0"]);
+    let output = run(&[
+        "schbench",
+        "--dry-run",
+        "-m",
+        "2",
+        "-t",
+        "3",
+        "-n",
+        "0",
+        "--format",
+        "run",
+    ]);
     assert!(
         text(&output.stdout).contains("9 threads"),
         "{}",

@@ -14,6 +14,7 @@
 //! | `run` | one run, in a process of its own |
 //! | `text` | the original's words, and the table |
 
+pub(crate) mod hashes;
 mod kernel;
 pub(crate) mod run;
 mod text;

@@ -83,6 +83,15 @@ pub(super) fn set(slots: u32, immutable: bool) -> Result<(), Trouble> {
     }
 }
 
+/// Whether a process of this kernel can have such a hash: what there is to say before any is asked for it.
+pub(super) fn has(slots: u32, immutable: bool) -> Result<(), Trouble> {
+    let state = State::look();
+    match (state.slots, immutable && state.immutable.is_none()) {
+        (Some(_), false) => Ok(()),
+        _ => Err(refused(slots, immutable, libc::EINVAL, state)),
+    }
+}
+
 fn refused(slots: u32, immutable: bool, error: i32, state: State) -> Trouble {
     let why = std::io::Error::from_raw_os_error(error);
     match (error, state.slots) {

@@ -12,7 +12,7 @@
 //! | `crew`, `queue`, `work` | message threads and workers, requests, products under a lock |
 //! | `clock`, `histogram`, `delay`, `goal` | time, percentiles, scheduling delays, the pace of `-A` |
 //! | `watch` | the seconds of a run |
-//! | `sweep` | a table over the sizes of the hash, a process a run |
+//! | `kind`, `words` | the workloads: a run as a record; the options of a point |
 //! | `show` | text, table, JSON |
 
 mod clock;
@@ -22,28 +22,33 @@ mod futex;
 mod goal;
 mod hash;
 mod histogram;
+pub(crate) mod kind;
 mod limits;
 mod plan;
 mod queue;
 mod show;
-mod sweep;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod words;
 mod work;
 
 pub(crate) use plan::Ask;
 
 use crate::cli::Options;
-use crate::command::say;
+use crate::command::{self, say};
+use crate::engine::job::Pin;
 use crate::engine::{interrupt, pin, sysroot::Root};
+use crate::futexhash::hashes;
 use crate::report::sink::Target;
 use crate::trouble::Trouble;
+use crate::workloads::{Ask as Points, Workload};
 use crew::{Crew, Running};
-use plan::{Format, Plan, Slots};
+use plan::{Format, On, Plan, Slots};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 use watch::{Event, Outcome};
 
 /// What a thread takes beside its matrices and pages: its histograms and the touched part of its stack.
@@ -57,14 +62,154 @@ const BASE_MAPPED: u64 = 256 << 20;
 
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    let format = ask.format.unwrap_or(match ask.results {
+        Some(_) => Format::Run,
+        None => Format::Table,
+    });
+    match format {
+        Format::Table => table(ask, options),
+        Format::Run | Format::Original => original(ask, format, options),
+    }
+}
+
+/// The course of the other workloads.
+fn table(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    let usage = |text: &str| Err(Trouble::Usage(text.to_owned()));
+    for (option, given) in [
+        ("-j", ask.results.is_some()),
+        ("-J", ask.jobname.is_some()),
+        ("-A", ask.auto_rps.is_some()),
+        ("-z", ask.zero > 0),
+    ] {
+        if given {
+            return usage(&format!("{option}: is for --format run and original"));
+        }
+    }
+    let said_twice = |own: &str, given: bool, theirs: &str, too: bool| match given && too {
+        true => usage(&format!(
+            "{own} and {theirs} say the same, only one of them can be given"
+        )),
+        false => Ok(()),
+    };
+    said_twice(
+        "-t",
+        ask.workers.is_some(),
+        "--threads",
+        options.threads.is_some(),
+    )?;
+    said_twice(
+        "-r",
+        ask.runtime.is_some(),
+        "--time",
+        options.time.is_some(),
+    )?;
+    said_twice(
+        "-w",
+        ask.warm.is_some(),
+        "--warmup",
+        options.warmup.is_some(),
+    )?;
+    if options.pin.is_some() {
+        return usage("--pin: has no meaning for schbench (use -M and -W)");
+    }
+    let mut options = options.clone();
+    let seconds = |n: Option<u64>| n.map(Duration::from_secs);
+    options.time = options.time.or(seconds(ask.runtime));
+    options.warmup = options.warmup.or(seconds(ask.warm));
+    options.pin = Some(Pin::None);
+    let buckets = match ask.on {
+        On::Kernel => {
+            for (option, given) in [
+                ("--buckets (use -H)", ask.buckets.is_some()),
+                ("--replace-every", ask.replace_every.is_some()),
+            ] {
+                if given {
+                    return usage(&format!("{option}: is for --on phash"));
+                }
+            }
+            kernel_hashes(ask, &mut options)?
+        }
+        On::Phash if ask.hash.is_some() => {
+            return usage("-H: is for the kernel's hash, --on phash has --buckets");
+        }
+        On::Phash => ask
+            .buckets
+            .as_ref()
+            .map_or(Vec::new(), |list| list.0.clone()),
+    };
+    let buckets = match buckets.is_empty() {
+        true => vec![kind::BUCKETS],
+        false => buckets,
+    };
+    let here = pin::allowed();
+    let plan = Plan::of(ask, &here)?;
+    let words = words::of(ask);
+    let more = buckets
+        .iter()
+        .map(|&buckets| kind::point(&words, buckets, ask.replace_every));
+    let asked = Points {
+        threads: match &options.threads {
+            Some(list) => Some(list.0.clone()),
+            None => Some(vec![plan.workers]),
+        },
+        more: Some(more.collect()),
+        ..Points::default()
+    };
+    if !options.dry_run {
+        let have = limits::Have::look();
+        for &workers in asked.threads.iter().flatten() {
+            have.allows(need(&Plan {
+                workers,
+                ..plan.clone()
+            }))?;
+        }
+    }
+    command::workload(
+        match ask.on {
+            On::Kernel => Workload::Schbench,
+            On::Phash => Workload::SchbenchPhash,
+        },
+        &asked,
+        &options,
+    )
+}
+
+/// What `-H` and `-I` say as variants and sizes.
+fn kernel_hashes(ask: &Ask, options: &mut Options) -> Result<Vec<usize>, Trouble> {
+    let slots = ask.hash.as_ref().map_or(&[][..], |list| &list.0);
+    let sizes: Vec<Option<usize>> = slots
+        .iter()
+        .map(|slots| match *slots {
+            Slots::Auto => None,
+            Slots::Set(n) => Some(n as usize),
+        })
+        .collect();
+    if ask.immutable && !sizes.iter().any(|size| size.is_some_and(|n| n > 0)) {
+        return Err(Trouble::Usage("-I: needs -H with a number".to_owned()));
+    }
+    let sizes = hashes::chosen(&sizes, ask.immutable, options);
+    if let Some(&first) = sizes.first() {
+        hash::has(first as u32, ask.immutable)?;
+    }
+    Ok(sizes)
+}
+
+/// One run in this process.
+fn original(ask: &Ask, format: Format, options: &Options) -> Result<(), Trouble> {
     if options.json.is_some() {
         return Err(Trouble::Usage(
-            "--json: schbench writes the original's JSON, use -j".to_owned(),
+            "--json: one run writes the original's JSON, use -j".to_owned(),
         ));
     }
-    let runs = options.runs;
-    // A table of runs, but no other option of runs.
-    options.without_runs_but("schbench (use -t, -r and -w)", &["--runs", "--dry-run"])?;
+    options.without_runs_but(
+        "--format run and original (use -t, -r and -w)",
+        &["--dry-run"],
+    )?;
+    if ask.on == On::Phash {
+        return Err(Trouble::Usage(
+            "--on phash: is for --format table".to_owned(),
+        ));
+    }
     let plan = Plan::of(ask, &pin::allowed())?;
     let need = need(&plan);
     if options.dry_run {
@@ -77,8 +222,10 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     }
     Root::here().measurable()?;
     let slots = ask.hash.as_ref().map_or(&[Slots::Auto][..], |list| &list.0);
-    if slots.len() > 1 || runs.is_some() {
-        return sweep::command(ask, &plan, slots, runs.unwrap_or(1));
+    if slots.len() > 1 {
+        return Err(Trouble::Usage(
+            "-H: one run has one hash, a list is for --format table".to_owned(),
+        ));
     }
     if let Slots::Set(slots) = slots[0] {
         hash::set(slots, ask.immutable)?;
@@ -92,7 +239,7 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
         None => None,
     };
     interrupt::watch();
-    one(ask, plan, &have, file)
+    one(ask, format == Format::Original, plan, &have, file)
 }
 
 fn need(plan: &Plan) -> limits::Need {
@@ -113,8 +260,13 @@ fn need(plan: &Plan) -> limits::Need {
 }
 
 /// One run in this process.
-fn one(ask: &Ask, plan: Plan, have: &limits::Have, file: Option<Target>) -> Result<(), Trouble> {
-    let original = ask.format == Format::Original;
+fn one(
+    ask: &Ask,
+    original: bool,
+    plan: Plan,
+    have: &limits::Have,
+    file: Option<Target>,
+) -> Result<(), Trouble> {
     let to_stdout = ask.results.as_deref() == Some(Path::new("-"));
     if original {
         for note in &plan.notes {

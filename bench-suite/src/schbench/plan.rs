@@ -15,16 +15,30 @@ const PIPE_MOST: usize = 1 << 20;
 /// Runs below this have no warm-up: the original's.
 const WARM_FROM: u64 = 30;
 
+/// Seconds of the original if nothing is said.
+const RUNTIME: u64 = 30;
+
 /// What `-A` begins with: the original's.
 const FIRST_GOAL: u32 = 10;
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// A table on the standard output
+    /// A line for each hash: a workload as the others are, with their options, times and files
     Table,
+    /// One run of the original's course: all percentiles
+    Run,
     /// The original's words on the standard error
     Original,
+}
+
+/// Whose futexes threads sleep on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum On {
+    /// The running kernel's
+    Kernel,
+    /// A hash in user space, protected in several ways
+    Phash,
 }
 
 /// How requests of `-R` are spread.
@@ -85,9 +99,9 @@ pub(crate) struct Ask {
     /// Products of matrices in a request
     #[arg(short = 'n', long = "operations", value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub(super) operations: u64,
-    /// Seconds
-    #[arg(short = 'r', long = "runtime", value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub(super) runtime: u64,
+    /// Seconds [default: --time; of --format run and original 30]
+    #[arg(short = 'r', long = "runtime", value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) runtime: Option<u64>,
     /// Microseconds that a request sleeps
     #[arg(short = 's', long = "sleep-usec", alias = "sleep_usec", value_name = "US", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     pub(super) sleep: u64,
@@ -133,9 +147,18 @@ pub(crate) struct Ask {
     /// A name in the JSON
     #[arg(short = 'J', long = "jobname", value_name = "NAME")]
     pub(super) jobname: Option<String>,
-    /// Table, or the original's output
-    #[arg(long, value_enum, default_value = "table")]
-    pub(super) format: Format,
+    /// Table, one run in detail, or the original's output [default: table; with -j run]
+    #[arg(long, value_enum)]
+    pub(super) format: Option<Format>,
+    /// Whose futexes: the running kernel's, or the model's in user space
+    #[arg(long, value_enum, default_value = "kernel")]
+    pub(super) on: On,
+    /// The model's buckets, a list or series of powers of two [default: 1024]
+    #[arg(long, value_name = "LIST", value_parser = |text: &str| crate::workloads::phash::sizes(text).map(crate::cli::List))]
+    pub(super) buckets: Option<crate::cli::List<usize>>,
+    /// One more thread replaces the model's table by one of twice as many buckets and back, TIME apart
+    #[arg(long, value_name = "TIME", value_parser = crate::parse::duration)]
+    pub(super) replace_every: Option<Duration>,
 }
 
 /// `0-3,8`, or `auto`.
@@ -251,8 +274,9 @@ impl Plan {
             goal: (goal / messengers as u32).max(1),
             busy: ask.auto_rps,
         });
+        let runtime = ask.runtime.unwrap_or(RUNTIME);
         let mut warm = ask.warm.unwrap_or(0);
-        if warm > 0 && ask.runtime < WARM_FROM {
+        if warm > 0 && runtime < WARM_FROM {
             notes.push(format!("no warm-up: -r is below {WARM_FROM}"));
             warm = 0;
         }
@@ -260,10 +284,10 @@ impl Plan {
             notes.push("no warm-up: -R, -A and -p have none".to_owned());
             warm = 0;
         }
-        if warm >= ask.runtime {
+        if warm >= runtime {
             return usage(format!(
                 "invalid value '{warm}' for '-w <S>': nothing is left of -r {}",
-                ask.runtime
+                runtime
             ));
         }
         let (message_cpus, worker_cpus) = places(ask, here, &mut notes)?;
@@ -276,7 +300,7 @@ impl Plan {
             operations: if pipe.is_some() { 0 } else { ask.operations },
             edge: work::edge(ask.cache),
             split: ask.split,
-            runtime: ask.runtime,
+            runtime,
             warm,
             interval: ask.interval,
             zero: ask.zero,

@@ -27,6 +27,8 @@ use crate::report::record::{MISSING, Record, Status};
 use crate::report::view::View;
 #[cfg(target_os = "linux")]
 use crate::rwsem;
+#[cfg(target_os = "linux")]
+use crate::schbench::kind as schbench;
 use crate::schemes::{self, About, Support};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -83,14 +85,14 @@ impl Ask {
 }
 
 macro_rules! registry {
-    ($($(#[$condition:meta])* $workload:ident => $module:ident,)*) => {
+    ($($(#[$condition:meta])* $workload:ident => $kind:path,)*) => {
         /// What is measured.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "lowercase")]
+        #[serde(rename_all = "kebab-case")]
         pub(crate) enum Workload {
             $(
                 $(#[$condition])*
-                #[doc = concat!("See `workloads::", stringify!($module), "`.")]
+                #[doc = concat!("See `", stringify!($kind), "`.")]
                 $workload,
             )*
         }
@@ -102,7 +104,7 @@ macro_rules! registry {
             /// Its description.
             pub(crate) fn kind(self) -> &'static Kind {
                 match self {
-                    $($(#[$condition])* Workload::$workload => &$module::KIND,)*
+                    $($(#[$condition])* Workload::$workload => &$kind,)*
                 }
             }
         }
@@ -128,21 +130,25 @@ macro_rules! over_schemes {
 use over_schemes;
 
 registry! {
-    Read => read,
-    Write => write,
-    Scan => scan,
-    Stall => stall,
-    Grace => grace,
-    Defer => defer,
-    Think => think,
+    Read => read::KIND,
+    Write => write::KIND,
+    Scan => scan::KIND,
+    Stall => stall::KIND,
+    Grace => grace::KIND,
+    Defer => defer::KIND,
+    Think => think::KIND,
     #[cfg(target_os = "linux")]
-    Track => track,
-    Sched => sched,
+    Track => track::KIND,
+    Sched => sched::KIND,
     #[cfg(target_os = "linux")]
-    Rwsem => rwsem,
-    Phash => phash,
+    Rwsem => rwsem::KIND,
+    Phash => phash::KIND,
     #[cfg(target_os = "linux")]
-    Ctxsw => ctxsw,
+    Ctxsw => ctxsw::KIND,
+    #[cfg(target_os = "linux")]
+    Schbench => schbench::KIND,
+    #[cfg(target_os = "linux")]
+    SchbenchPhash => schbench::MODEL,
 }
 
 impl Workload {
@@ -256,6 +262,8 @@ pub(crate) fn threads(job: &Job) -> usize {
     match job.workload {
         #[cfg(target_os = "linux")]
         Workload::Track => 2 * job.threads,
+        #[cfg(target_os = "linux")]
+        Workload::Schbench | Workload::SchbenchPhash => schbench::threads(job),
         _ => job.threads + job.pauses.map_or(0, |pauses| pauses.idle),
     }
 }

@@ -21,7 +21,7 @@ use crate::report::stats::quantile;
 use crate::report::summary::Point;
 use crate::report::view::{self, Column, Plot, View};
 use crate::schemes::{About, Support};
-use phash::{Handle, Phash, Replaced, Replaces, Scheme, Visit, Wait};
+use phash::{Census, Handle, Phash, Replaced, Replaces, Scheme, Visit, Wait};
 use std::collections::HashSet;
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -49,14 +49,7 @@ pub(super) const KIND: Kind = Kind {
     tour: |ask| ask.each(&[2], shape),
     variants,
     run,
-    support: |about, job| {
-        let scheme = phash::schemes::ALL.iter().find(|s| s.name == about.name);
-        match scheme.is_some_and(|s| s.replaces == Replaces::Never) && job.more.contains_key(EVERY)
-        {
-            true => Support::No("its table is never replaced"),
-            false => Support::Yes,
-        }
-    },
+    support,
     view: View {
         meaning: "a wait that fails, in a futex hash in user space; per thread: mean over the threads, as the kernel's tool counts; more is better; x immutable: against a table that needs no protection; in use after: from the request for a replacement",
         reference: "immutable",
@@ -129,10 +122,10 @@ const REPLACED: &[Column] = &[
 ];
 
 /// Names of the options in points.
-const SIZE: &str = "buckets";
+pub(crate) const SIZE: &str = "buckets";
 const WORDS: &str = "futexes";
 const COST: &str = "op_cost";
-const EVERY: &str = "replace_every_ns";
+pub(crate) const EVERY: &str = "replace_every_ns";
 
 /// The points that the options ask for.
 pub(crate) fn more(
@@ -282,8 +275,17 @@ fn shape(threads: usize) -> Shape {
     }
 }
 
+/// Whether a scheme can do what the point asks: replace the table, or not.
+pub(crate) fn support(about: &About, job: &Job) -> Support {
+    let scheme = phash::schemes::ALL.iter().find(|s| s.name == about.name);
+    match scheme.is_some_and(|s| s.replaces == Replaces::Never) && job.more.contains_key(EVERY) {
+        true => Support::No("its table is never replaced"),
+        false => Support::Yes,
+    }
+}
+
 /// The schemes of the crate, in the words of this program.
-fn variants() -> &'static [About] {
+pub(crate) fn variants() -> &'static [About] {
     static ALL: OnceLock<Vec<About>> = OnceLock::new();
     ALL.get_or_init(|| {
         let about = |about: &phash::About| {
@@ -315,11 +317,73 @@ fn run(job: &Job) -> Result<Record, Refusal> {
 }
 
 /// What the replacing thread saw.
-#[derive(Default)]
-struct Replacements {
+#[derive(Debug, Default)]
+pub(crate) struct Replacements {
     asked: u64,
     /// The last request was still pending, or was not made for one that was.
     late: u64,
+}
+
+impl Replacements {
+    /// Asks for tables of twice as many buckets and back, `every` so often, while `working`.
+    pub(crate) fn make<S: Scheme>(
+        &mut self,
+        hash: &Phash<S>,
+        thread: &Handle,
+        buckets: usize,
+        every: Duration,
+        working: impl Fn() -> bool,
+    ) {
+        let mut large = true;
+        while working() {
+            let size = if large { 2 * buckets } else { buckets };
+            match hash.replace(thread, size, Some(Instant::now() + PATIENCE)) {
+                Replaced::InUse => {
+                    self.asked += 1;
+                    large = !large;
+                }
+                Replaced::Pending => {
+                    self.asked += 1;
+                    self.late += 1;
+                    large = !large;
+                }
+                Replaced::Busy => self.late += 1,
+                Replaced::Never => break,
+            }
+            std::thread::sleep(every);
+        }
+    }
+
+    /// What became of the requests.
+    pub(crate) fn put(&self, record: &mut Record, census: &Census) {
+        let mut times: Vec<u64> = census
+            .in_use_after()
+            .iter()
+            .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+            .collect();
+        times.sort_unstable();
+        record.set("replacements_asked", self.asked);
+        record.set("replacements_completed", times.len());
+        record.set("replacements_pending", self.asked - times.len() as u64);
+        record.set("replacements_late", self.late);
+        for (name, q) in [
+            ("replace_p50_ns", 0.5),
+            ("replace_p90_ns", 0.9),
+            ("replace_p99_ns", 0.99),
+            ("replace_max_ns", 1.0),
+        ] {
+            if let Some(ns) = quantile(&times, q) {
+                record.set(name, ns);
+            }
+        }
+        if times.is_empty() && self.asked > 0 {
+            record.remark(
+                "no replacement was completed: there never was a moment without a reference",
+            );
+        }
+        record.set("tables_made", census.made());
+        record.set("tables_freed", census.freed());
+    }
 }
 
 fn measure<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
@@ -369,37 +433,8 @@ fn measure<S: Scheme>(job: &Job) -> Result<Record, Refusal> {
     record.set("per_thread", each.sum::<f64>() / job.threads as f64);
     collisions(&mut record, &words, buckets);
     if every.is_some() {
-        let mut times: Vec<u64> = census
-            .in_use_after()
-            .iter()
-            .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-            .collect();
-        times.sort_unstable();
-        record.set("replacements_asked", replacements.asked);
-        record.set("replacements_completed", times.len());
-        record.set(
-            "replacements_pending",
-            replacements.asked - times.len() as u64,
-        );
-        record.set("replacements_late", replacements.late);
-        for (name, q) in [
-            ("replace_p50_ns", 0.5),
-            ("replace_p90_ns", 0.9),
-            ("replace_p99_ns", 0.99),
-            ("replace_max_ns", 1.0),
-        ] {
-            if let Some(ns) = quantile(&times, q) {
-                record.set(name, ns);
-            }
-        }
-        if times.is_empty() && replacements.asked > 0 {
-            record.remark(
-                "no replacement was completed: there never was a moment without a reference",
-            );
-        }
         hash.flush();
-        record.set("tables_made", census.made());
-        record.set("tables_freed", census.freed());
+        replacements.put(&mut record, &census);
     }
     record.judge(tallies.iter().map(|tally| tally.bad).sum());
     if record.ns_per_op.is_some_and(|ns| ns < FLOOR_NS) {
@@ -457,24 +492,7 @@ fn replacer<'a, S: Scheme>(
         let thread = Handle::new();
         pace.begin();
         let start = Instant::now();
-        let mut large = true;
-        while pace.working() {
-            let size = if large { 2 * buckets } else { buckets };
-            match hash.replace(&thread, size, Some(Instant::now() + PATIENCE)) {
-                Replaced::InUse => {
-                    seen.asked += 1;
-                    large = !large;
-                }
-                Replaced::Pending => {
-                    seen.asked += 1;
-                    seen.late += 1;
-                    large = !large;
-                }
-                Replaced::Busy => seen.late += 1,
-                Replaced::Never => break,
-            }
-            std::thread::sleep(every);
-        }
+        seen.make(hash, &thread, buckets, every, || pace.working());
         Tally {
             ops: seen.asked,
             bad: thread.dead(),
