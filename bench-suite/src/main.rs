@@ -100,8 +100,6 @@ fn start() -> Result<(), Trouble> {
         Some(Command::Inversion(ask)) => rwsem::inversion::command(ask, options),
         #[cfg(target_os = "linux")]
         Some(Command::FutexHash(ask)) => futexhash::command(ask, options),
-        #[cfg(target_os = "linux")]
-        Some(Command::FutexHashOne { plan }) => futexhash::run::here(plan),
         Some(Command::Compare(ask)) => {
             options.without_runs("compare")?;
             report::compare::command(ask)

@@ -91,32 +91,41 @@ fn silent_and_shared() {
     );
 }
 
+/// Records of one short run of each hash.
+fn short(more: &[&str]) -> (Vec<Value>, String) {
+    let line = [
+        "futex-hash",
+        "--time",
+        "60ms",
+        "--settle",
+        "1ms",
+        "--runs",
+        "1",
+        "--json",
+        "-",
+    ];
+    let output = run(&[&line[..], more].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    (records(&text(&output.stdout)), text(&output.stderr))
+}
+
 /// One CPU: all threads on it, one thread's ± is zero.
 #[test]
 fn one_thread_and_more_threads_than_cpus() {
     for threads in ["1", "5"] {
-        let output = run(&[
-            "futex-hash",
-            "-t",
-            threads,
-            "-r",
-            "1",
-            "--runs",
-            "1",
-            "--json",
-            "-",
-        ]);
-        let lines = records(&text(&output.stdout));
-        let line = &lines[0];
-        let workers = line["workers"].as_array().unwrap();
-        assert_eq!(workers.len().to_string(), threads);
-        let error = line["sem_threads_percent"].as_f64().unwrap();
+        let (lines, _) = short(&["-t", threads, "--variants", "global"]);
+        let params = &lines[0]["params"];
+        assert_eq!(
+            params["placement"].as_array().unwrap().len().to_string(),
+            threads
+        );
+        let error = params["sem_threads_percent"].as_f64().unwrap();
         assert_eq!(error == 0.0, threads == "1", "{error}");
         // The total is that of all threads; per thread is their mean.
-        let sum: f64 = workers.iter().map(|w| w["ops"].as_f64().unwrap()).sum();
-        let total = line["total"].as_f64().unwrap();
-        assert!((total * line["measured_s"].as_f64().unwrap() / sum - 1.0).abs() < 1e-6);
-        assert!(line["per_thread"].as_f64().unwrap() <= sum);
+        let total = lines[0]["ops_per_s"].as_f64().unwrap();
+        let per_thread = params["per_thread"].as_f64().unwrap();
+        let sum = per_thread * threads.parse::<f64>().unwrap();
+        assert!((total / sum - 1.0).abs() < 1e-6, "{total} {sum}");
     }
 }
 
@@ -125,36 +134,27 @@ fn sweeps_set_what_they_say() {
     if !has_private_hash() {
         return;
     }
-    let output = run(&[
-        "futex-hash",
-        "-t",
-        "1",
-        "-r",
-        "1",
-        "-b",
-        "2..8:x4,0,-1",
-        "--runs",
-        "1",
-        "--json",
-        "-",
-    ]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let lines = records(&text(&output.stdout));
-    let mut seen: Vec<(Value, Value)> = lines
+    let (lines, table) = short(&["-t", "1", "-b", "2..8:x4,0,-1"]);
+    let mut seen: Vec<(String, u64, u64)> = lines
         .iter()
-        .map(|line| (line["buckets"].clone(), line["in_use"].clone()))
+        .map(|line| {
+            let number = |key: &str| line["params"][key].as_u64().unwrap();
+            let variant = line["variant"].as_str().unwrap().to_owned();
+            (variant, number("buckets"), number("buckets_in_use"))
+        })
         .collect();
-    seen.sort_by_key(|(asked, _)| asked.as_i64().unwrap_or(-1));
-    let asked: Vec<_> = seen.iter().map(|(asked, _)| asked.as_i64()).collect();
-    assert_eq!(asked, [None, Some(0), Some(2), Some(8)]);
-    assert!(
-        seen.iter().skip(1).all(|(asked, in_use)| asked == in_use),
-        "{seen:?}"
-    );
-    let table = text(&output.stderr);
+    seen.sort();
+    assert_eq!(seen.len(), 6, "{seen:?}");
+    for (variant, asked, in_use) in &seen {
+        match variant.as_str() {
+            "private" => assert_eq!(asked, in_use),
+            "global" => assert_eq!(*in_use, 0),
+            _ => assert!(*in_use >= 16, "{seen:?}"),
+        }
+    }
     for words in [
         "theirs",
-        "spread runs",
+        "spread",
         "+- threads",
         "not measured here",
         "per thread",
@@ -162,11 +162,12 @@ fn sweeps_set_what_they_say() {
         assert!(table.contains(words), "{words}: {table}");
     }
     // Published figures beside the sizes that were asked for.
-    let row = table
+    let over = &table[table.find("over buckets").expect("a sweep")..];
+    let row = over
         .lines()
         .find(|line| line.trim_start().starts_with("8 "))
         .unwrap();
-    assert!(row.contains("44687"), "{row}");
+    assert!(row.contains("44.7 k"), "{row}");
 }
 
 #[test]
@@ -174,25 +175,53 @@ fn a_churning_size_is_changed() {
     if !has_private_hash() {
         return;
     }
-    let output = run(&[
+    let long = [
+        "--time",
+        "300ms",
+        "--churn",
+        "1ms",
+        "--variants",
+        "private,global",
+    ];
+    let line = [
         "futex-hash",
         "-t",
         "2",
-        "-r",
-        "1",
-        "-b",
-        "4",
-        "--churn",
-        "1ms",
         "--runs",
         "1",
         "--json",
         "-",
-    ]);
+        "-b",
+        "4",
+    ];
+    let output = run(&[&line[..], &long].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let line = &records(&text(&output.stdout))[0];
-    assert!(line["changes"].as_array().unwrap().len() > 1, "{line}");
-    assert!(matches!(line["in_use"].as_i64(), Some(4 | 8)), "{line}");
+    for line in records(&text(&output.stdout)) {
+        if line["variant"] == "global" {
+            assert_eq!(line["status"], "skipped", "{line}");
+            continue;
+        }
+        let number = |key: &str| line["params"][key].as_u64().unwrap();
+        assert!(number("changes") > 1, "{line}");
+        assert!(matches!(number("buckets_in_use"), 4 | 8), "{line}");
+        assert!(number("change_p50_ns") <= number("change_max_ns"));
+    }
+}
+
+/// What the engine gives all workloads: resumed runs are not run again, a page is written.
+#[test]
+fn records_are_resumed_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (kept, page) = (file("kept.jsonl"), file("page.html"));
+    for _ in 0..2 {
+        let (lines, _) = short(&["-t", "1", "-S", "--resume", &kept, "--report", &page]);
+        assert_eq!(lines.len(), 1);
+    }
+    let lines = std::fs::read_to_string(&kept).unwrap();
+    assert_eq!(records(&lines).len(), 1, "{lines}");
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("perf bench futex hash"), "no section");
 }
 
 #[test]
@@ -210,9 +239,13 @@ fn bad_input_is_one_line() {
         (vec!["--churn", "5ms", "-b", "0"], "--churn"),
         (vec!["--churn", "5"], "unit"),
         (vec!["--settle", "x"], "--settle"),
-        (vec!["--threads", "2"], "use -t"),
-        (vec!["--time", "1s"], "use -r"),
-        (vec!["--csv", "-"], "--csv"),
+        (vec!["--threads", "2", "-t", "2"], "--threads"),
+        (vec!["--time", "1s", "-r", "1"], "--time"),
+        (vec!["--warmup", "1s", "--settle", "1s"], "--settle"),
+        (vec!["--variants", "global", "-S"], "-S"),
+        (vec!["--pin", "none"], "--pin"),
+        (vec!["--format", "original", "--runs", "2"], "--runs"),
+        (vec!["--format", "original", "-b", "2,4"], "-b"),
     ] {
         let all: Vec<&str> = std::iter::once("futex-hash").chain(arguments).collect();
         let line = complaint(&run(&all), 2);
@@ -247,7 +280,13 @@ fn immutable_is_refused_where_there_is_none() {
 #[test]
 fn a_dry_run_says_how_long() {
     let output = run(&["futex-hash", "-b", "2..16:x2", "-r", "3", "--dry-run"]);
-    assert_eq!(text(&output.stdout), "12 runs of 3.2 s, 38 s in all\n");
+    let said = text(&output.stdout);
+    assert!(
+        said.starts_with("12 runs: 4 points") && said.contains("3s after 200ms"),
+        "{said}"
+    );
+    let output = run(&["futex-hash", "-r", "3", "--format", "original", "--dry-run"]);
+    assert_eq!(text(&output.stdout), "1 run of 3.2 s\n");
 }
 
 /// Runs the program with `prctl(PR_FUTEX_HASH)` answered by `errno`, as a sandbox or an older kernel does.
@@ -360,23 +399,12 @@ fn report_104_the_loop_is_not_optimised_away() {
 /// Threads are where the original puts them: on the online CPUs in turn, whatever mask was inherited.
 #[test]
 fn report_105_placement_is_read_back() {
-    let output = run(&[
-        "futex-hash",
-        "-t",
-        "4",
-        "-r",
-        "1",
-        "--runs",
-        "1",
-        "--json",
-        "-",
-    ]);
-    let line = &records(&text(&output.stdout))[0];
-    let cpus: Vec<u64> = line["workers"]
+    let (lines, _) = short(&["-t", "4", "--variants", "global"]);
+    let cpus: Vec<u64> = lines[0]["params"]["placement"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|w| w["cpu"].as_u64().unwrap())
+        .map(|cpu| cpu.as_u64().unwrap())
         .collect();
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     let first: u64 = online

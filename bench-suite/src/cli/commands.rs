@@ -95,13 +95,6 @@ pub(crate) enum Command {
     /// perf bench futex hash: calls that find their word changed, over numbers of hash buckets
     #[cfg(target_os = "linux")]
     FutexHash(crate::futexhash::Ask),
-    /// One run of futex-hash in this process
-    #[cfg(target_os = "linux")]
-    #[command(name = crate::futexhash::run::SUBCOMMAND, hide = true)]
-    FutexHashOne {
-        /// The run as JSON
-        plan: String,
-    },
     /// The same points in two files of records: ratio, interval and verdict for each
     Compare(crate::report::compare::Ask),
     /// Records that are there already as one page (-o), pictures (--plot), tables in Markdown (--markdown)
@@ -170,8 +163,7 @@ impl Command {
             | Command::Rcuscale(_)
             | Command::Whack(_)
             | Command::Inversion(_)
-            | Command::FutexHash(_)
-            | Command::FutexHashOne { .. } => return None,
+            | Command::FutexHash(_) => return None,
             Command::Machine(_) | Command::Baselines | Command::Overhead => return None,
             Command::Capabilities
             | Command::Published { .. }

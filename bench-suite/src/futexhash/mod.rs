@@ -11,34 +11,41 @@
 //! | file | owns |
 //! |---|---|
 //! | `kernel` | the system calls |
-//! | `run` | one run, in a process of its own |
-//! | `text` | the original's words, and the table |
+//! | `hashes` | the kernel's hashes as variants, of `schbench` too |
+//! | `kind` | the workload: a run as a record |
+//! | `run` | one run |
+//! | `text` | the original's words |
 
 pub(crate) mod hashes;
 mod kernel;
-pub(crate) mod run;
+mod kind;
+mod run;
 mod text;
 
 use crate::cli::{List, Options};
-use crate::command::say;
-use crate::engine::interrupt;
-use crate::engine::plan::Random;
+use crate::command::{self, say};
+use crate::engine::job::Pin;
+use crate::engine::sysroot::Root;
 use crate::parse;
-use crate::report::sink::Target;
 use crate::trouble::Trouble;
-use run::{Churn, Outcome, Plan};
-use serde::Serialize;
+use crate::workloads::{Ask as Points, Workload};
+pub(crate) use kind::KIND;
+use run::{Churn, Plan};
 use std::time::Duration;
 
 /// More buckets than this are a mistake.
 const MOST_BUCKETS: usize = 1 << 24;
 
+/// Of the original's output, if nothing is said.
+const SECONDS: u64 = 10;
+const SETTLE: Duration = Duration::from_millis(200);
+
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One line for each number of buckets
+    /// A line for each hash and number of buckets
     Table,
-    /// The original's own words, for each run
+    /// The original's own words
     Original,
 }
 
@@ -48,7 +55,7 @@ pub(crate) struct Ask {
     /// Threads [default: as many as CPUs are online]
     #[arg(short = 't', value_name = "N", value_parser = parse::crew)]
     crew: Option<usize>,
-    /// Seconds that a run takes [default: 10; quick 1]
+    /// Seconds that a run takes [default: --time; of the original's output 10]
     #[arg(short = 'r', value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: Option<u64>,
     /// Futexes of each thread
@@ -65,18 +72,20 @@ pub(crate) struct Ask {
     lock_memory: bool,
     /// Buckets of the process's own hash, a list or series like 2..131072:x2; 0 is the global hash, -1 what the kernel
     /// chooses
-    #[arg(short = 'b', value_name = "LIST", default_value = "-1", allow_hyphen_values = true, value_parser = |text: &str| buckets(text).map(List))]
-    buckets: List<Option<usize>>,
+    /// [default: global, the kernel's choice, and 1024; of the original's output -1]
+    #[arg(short = 'b', value_name = "LIST", allow_hyphen_values = true, value_parser = |text: &str| buckets(text).map(List))]
+    buckets: Option<List<Option<usize>>>,
     /// Immutable hash (kernels 6.16-rc only)
     #[arg(short = 'I')]
     immutable: bool,
-    /// Pause between the last thread's creation and the start
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse::duration)]
-    settle: Duration,
+    /// Pause between the last thread's creation and the start, in the place of a warm-up [default: --warmup; of the
+    /// original's output 200ms]
+    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    settle: Option<Duration>,
     /// One more thread that sets the size to twice as much and back, TIME apart, like 5ms
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     churn: Option<Duration>,
-    /// Table, or the original's output (1 run unless --runs says otherwise)
+    /// Table, or the original's output: one run
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
@@ -103,156 +112,121 @@ fn buckets(text: &str) -> Result<Vec<Option<usize>>, String> {
     Ok(all)
 }
 
-/// One run of `--json`.
-#[derive(Serialize)]
-struct Line<'a> {
-    command: &'static str,
-    #[serde(flatten)]
-    plan: &'a Plan,
-    per_thread: f64,
-    sem_threads_percent: f64,
-    total: f64,
-    #[serde(flatten)]
-    outcome: &'a Outcome,
-}
-
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    refuse(ask, options)?;
-    let threads = ask.crew.unwrap_or_else(|| kernel::online().len());
-    let default_runs = match ask.format {
-        Format::Table if !options.quick => 3,
-        _ => 1,
+    match ask.format {
+        Format::Table => table(ask, options),
+        Format::Original => original(ask, options),
+    }
+}
+
+/// The course of the other workloads.
+fn table(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    for (own, given, theirs, too) in [
+        (
+            "-t",
+            ask.crew.is_some(),
+            "--threads",
+            options.threads.is_some(),
+        ),
+        (
+            "-r",
+            ask.seconds.is_some(),
+            "--time",
+            options.time.is_some(),
+        ),
+        (
+            "--settle",
+            ask.settle.is_some(),
+            "--warmup",
+            options.warmup.is_some(),
+        ),
+        ("-S", ask.shared, "--variants", options.variants.is_some()),
+    ] {
+        if given && too {
+            return usage(&format!(
+                "{own} and {theirs} say the same, only one of them can be given"
+            ));
+        }
+    }
+    if options.pin.is_some() {
+        return usage("--pin: has no meaning for futex-hash, thread i is on the i-th online CPU");
+    }
+    let sizes = ask.buckets.as_ref().map_or(&[][..], |list| &list.0);
+    refuse(ask, sizes)?;
+    let mut options = options.clone();
+    options.pin = Some(Pin::Pu);
+    options.time = options.time.or(ask.seconds.map(Duration::from_secs));
+    options.warmup = options.warmup.or(ask.settle);
+    if ask.shared {
+        options.variants = Some(List(vec![kind::SHARED.to_owned()]));
+    }
+    let mut buckets = hashes::chosen(sizes, ask.immutable, &mut options);
+    if buckets.is_empty() {
+        buckets.push(kind::BUCKETS);
+    }
+    let threads = options.threads.as_ref().map(|list| list.0.clone());
+    let online = || vec![ask.crew.unwrap_or_else(|| kernel::online().len())];
+    let asked = Points {
+        threads: Some(threads.unwrap_or_else(online)),
+        more: Some(buckets.iter().map(|&n| kind::point(ask, n)).collect()),
+        ..Points::default()
     };
-    let runs = options.runs.unwrap_or(default_runs);
-    let plan = |buckets| Plan {
-        threads,
-        seconds: ask.seconds.unwrap_or(if options.quick { 1 } else { 10 }),
+    command::workload(Workload::FutexHash, &asked, &options)
+}
+
+/// The original's course: one run, in this process.
+fn original(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    options.without_runs_but(
+        "the original's output (use -t, -r and --settle)",
+        &["--dry-run"],
+    )?;
+    let sizes = ask.buckets.as_ref().map_or(&[None][..], |list| &list.0);
+    if sizes.len() > 1 {
+        return usage("-b: the original's output has one size, a list is for --format table");
+    }
+    refuse(ask, sizes)?;
+    let plan = Plan {
+        threads: ask.crew.unwrap_or_else(|| kernel::online().len()),
+        time: Duration::from_secs(ask.seconds.unwrap_or(SECONDS)),
         futexes: ask.futexes as usize,
         silent: ask.silent,
         shared: ask.shared,
         lock_memory: ask.lock_memory,
-        buckets,
+        buckets: sizes[0],
         immutable: ask.immutable,
-        settle: ask.settle,
+        settle: ask.settle.unwrap_or(SETTLE),
         churn: ask.churn.map(|pause| Churn { pause }),
-        run: 0,
     };
-    let mut points: Vec<(Plan, Vec<Outcome>)> = ask
-        .buckets
-        .0
-        .iter()
-        .map(|&size| (plan(size), Vec::new()))
-        .collect();
     if options.dry_run {
-        let each = Duration::from_secs(points[0].0.seconds) + ask.settle;
-        let all = points.len() * runs;
-        return say(&format!(
-            "{all} runs of {:.1} s, {:.0} s in all\n",
-            each.as_secs_f64(),
-            each.as_secs_f64() * all as f64
-        ));
+        let all = (plan.time + plan.settle).as_secs_f64();
+        return say(&format!("1 run of {all:.1} s\n"));
     }
-    let mut file = match &options.json {
-        Some(path) => Some(Target::open("--json", path)?),
-        None => None,
-    };
-    let alone = options.json.as_deref() == Some(std::path::Path::new("-"));
-    let tell = |text: &str| match alone {
-        true => {
-            eprint!("{text}");
-            Ok(())
-        }
-        false => say(text),
-    };
-    interrupt::watch();
-    if ask.format == Format::Table {
-        tell(&text::heading(&points[0].0, runs))?;
-    }
-    let mut random = Random::new(options.seed);
-    'all: for run in 0..runs {
-        let mut order: Vec<usize> = (0..points.len()).collect();
-        if ask.format == Format::Table {
-            random.shuffle(&mut order);
-        }
-        for index in order {
-            if interrupt::asked() {
-                break 'all;
-            }
-            let (plan, outcomes) = &mut points[index];
-            plan.run = run;
-            let outcome = run::apart(plan)?;
-            if ask.format == Format::Original {
-                tell(&text::original(plan, &outcome))?;
-            }
-            if let Some(file) = &mut file {
-                let (per_thread, sem_threads_percent) = text::mean_and_error(&outcome.rates());
-                let line = Line {
-                    command: "futex-hash",
-                    plan,
-                    per_thread,
-                    sem_threads_percent,
-                    total: outcome.total(),
-                    outcome: &outcome,
-                };
-                file.put(&(serde_json::to_string(&line).expect("plain data") + "\n"))?;
-            }
-            outcomes.push(outcome);
-        }
-    }
-    let interrupted = points.iter().any(|(_, outcomes)| outcomes.len() < runs);
-    points.retain(|(_, outcomes)| !outcomes.is_empty());
-    if ask.format == Format::Table && !points.is_empty() {
-        tell(&text::table(&points, kernel::online().len()))?;
-    }
-    if let Some(file) = file
-        && let Some(path) = file.finish()?
-    {
-        tell(&format!("written:\n  {}\n", path.display()))?;
-    }
-    if interrupted {
-        return Err(Trouble::Interrupted(
-            "interrupted; finished runs are shown above".to_owned(),
-        ));
-    }
-    verdict(&points)
-}
-
-/// Any call that did not fail as it should.
-fn verdict(points: &[(Plan, Vec<Outcome>)]) -> Result<(), Trouble> {
-    let unexpected: u64 = points
-        .iter()
-        .flat_map(|(_, outcomes)| outcomes)
-        .map(|outcome| outcome.unexpected)
-        .sum();
-    match unexpected {
+    Root::here().measurable()?;
+    let outcome = run::perform(&plan)?;
+    say(&text::original(&plan, &outcome))?;
+    match outcome.unexpected {
         0 => Ok(()),
         n => Err(Trouble::Correctness(format!(
-            "futex-hash: {n} calls did not fail with EAGAIN, as each should"
+            "futex-hash: {}",
+            unexpected(n)
         ))),
     }
 }
 
+fn unexpected(calls: u64) -> String {
+    format!("{calls} calls did not fail with EAGAIN, as each should")
+}
+
+fn usage(text: &str) -> Result<(), Trouble> {
+    Err(Trouble::Usage(text.to_owned()))
+}
+
 /// What cannot be, on any machine or on this one.
-fn refuse(ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    let usage = |text: &str| Err(Trouble::Usage(text.to_owned()));
-    for (option, given) in [
-        ("--threads (use -t)", options.threads.is_some()),
-        ("--variants", options.variants.is_some()),
-        ("--time (use -r)", options.time.is_some()),
-        ("--warmup", options.warmup.is_some()),
-        ("--budget", options.budget.is_some()),
-        ("--csv", options.csv.is_some()),
-        ("--resume", options.resume.is_some()),
-    ] {
-        if given {
-            return usage(&format!("{option}: has no meaning for futex-hash"));
-        }
-    }
+fn refuse(ask: &Ask, sizes: &[Option<usize>]) -> Result<(), Trouble> {
     if ask.crew == Some(0) {
         return usage("invalid value '0' for '-t <N>': a run needs at least 1 thread");
     }
-    let sizes = &ask.buckets.0;
     if ask.churn.is_some() && sizes.contains(&Some(0)) {
         return usage("--churn: the global hash (-b 0) is never replaced");
     }
@@ -262,7 +236,9 @@ fn refuse(ask: &Ask, options: &Options) -> Result<(), Trouble> {
         );
     }
     if ask.immutable
-        && (ask.churn.is_some() || !sizes.iter().all(|size| size.is_some_and(|n| n > 0)))
+        && (ask.churn.is_some()
+            || sizes.is_empty()
+            || !sizes.iter().all(|size| size.is_some_and(|n| n > 0)))
     {
         return usage("-I: an immutable hash needs its number of buckets (-b N) and no --churn");
     }

@@ -1,33 +1,28 @@
-//! Floor 3, bench-suite. Owns one run of `futex-hash`, in a process of its own: what `prctl` sets is the process's, and
-//! going back to the global hash is for good. May touch threads and the kernel's futex hash.
+//! Floor 3, bench-suite. Owns one run of `futex-hash`, which has a process to itself: what `prctl` sets is the process's,
+//! and going back to the global hash is for good. May touch threads and the kernel's futex hash.
 
 use super::kernel;
-use crate::engine::{child, interrupt, pin};
+use crate::engine::pin;
 use crate::trouble::Trouble;
-use serde::{Deserialize, Serialize};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// The hidden subcommand.
-pub(crate) const SUBCOMMAND: &str = "futex-hash-one";
 
 /// What every word is expected to hold, and does not.
 const VALUE: u32 = 1234;
 
 /// Sizes that the hash is set to beside the threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Churn {
     /// Between two changes.
     pub(super) pause: Duration,
 }
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(super) threads: usize,
-    pub(super) seconds: u64,
+    pub(super) time: Duration,
     pub(super) futexes: usize,
     pub(super) silent: bool,
     pub(super) shared: bool,
@@ -37,12 +32,10 @@ pub(crate) struct Plan {
     pub(super) immutable: bool,
     pub(super) settle: Duration,
     pub(super) churn: Option<Churn>,
-    /// Which repetition.
-    pub(super) run: usize,
 }
 
 /// What one thread did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Worker {
     /// Address of its first and last word.
     pub(super) first: usize,
@@ -52,7 +45,7 @@ pub(super) struct Worker {
 }
 
 /// What a run gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
     pub(super) pid: u32,
     pub(super) workers: Vec<Worker>,
@@ -70,57 +63,6 @@ pub(super) struct Outcome {
     pub(super) refused: Option<String>,
 }
 
-impl Outcome {
-    /// Operations of all threads for each second that was measured.
-    pub(super) fn total(&self) -> f64 {
-        let ops: u64 = self.workers.iter().map(|worker| worker.ops).sum();
-        ops as f64 / self.measured_s
-    }
-}
-
-/// Runs `plan` in a process of its own.
-pub(super) fn apart(plan: &Plan) -> Result<Outcome, Trouble> {
-    let trouble = |what: String| Trouble::Environment(format!("futex-hash: {what}"));
-    let program = std::env::current_exe()
-        .map_err(|error| trouble(format!("cannot find this program again: {error}")))?;
-    let mut command = Command::new(program);
-    command
-        .arg(SUBCOMMAND)
-        .arg(serde_json::to_string(plan).expect("plain data"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    // Ctrl-C lets the run in progress end.
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let output = command
-        .output()
-        .map_err(|error| trouble(format!("cannot start a process: {error}")))?;
-    if !output.status.success() {
-        let words = child::last_words(&output.stderr);
-        let why = words.strip_prefix("hpbench: ").unwrap_or(&words);
-        return Err(match output.status.code() {
-            Some(1..=3) => Trouble::Environment(why.to_owned()),
-            _ => Trouble::Correctness(format!(
-                "futex-hash: a run ended with {}: {why}",
-                output.status
-            )),
-        });
-    }
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| trouble(format!("a run gave no result: {error}")))
-}
-
-/// The hidden subcommand: one run in this process.
-pub(crate) fn here(plan: &str) -> Result<(), Trouble> {
-    let plan: Plan = serde_json::from_str(plan)
-        .map_err(|error| Trouble::Usage(format!("{SUBCOMMAND}: {error}")))?;
-    interrupt::die_with_parent();
-    let outcome = perform(&plan)?;
-    let mut text = serde_json::to_string(&outcome).expect("plain data");
-    text.push('\n');
-    crate::command::say(&text)
-}
-
 /// Where threads wait for the start.
 #[derive(Default)]
 struct Gate {
@@ -130,7 +72,7 @@ struct Gate {
 }
 
 /// Sets the process up and measures.
-fn perform(plan: &Plan) -> Result<Outcome, Trouble> {
+pub(super) fn perform(plan: &Plan) -> Result<Outcome, Trouble> {
     let environment = |what: String| Trouble::Environment(format!("futex-hash: {what}"));
     if plan.lock_memory {
         kernel::lock_memory().map_err(|error| environment(format!("-m: mlockall: {error}")))?;
@@ -226,7 +168,7 @@ fn perform(plan: &Plan) -> Result<Outcome, Trouble> {
         });
         release(None);
         let begin = Instant::now();
-        std::thread::sleep(Duration::from_secs(plan.seconds));
+        std::thread::sleep(plan.time);
         // Relaxed: results come back through `join`.
         done.store(true, Ordering::Relaxed);
         let end = Instant::now();

@@ -222,15 +222,7 @@ const NAMED: &[(&str, usize, &str, &str, &str, &str, f64)] = &[
         "mean",
         1e3,
     ),
-    (
-        "schbench",
-        0,
-        "",
-        "seed003",
-        "256 cores",
-        "average rps",
-        1.0,
-    ),
+    ("schbench", 0, "", "seed003", "256 cores", "requests/s", 1.0),
 ];
 
 /// What others published beside the variants of `group`.

@@ -21,6 +21,8 @@ use crate::engine::crew::{Rate, Refusal};
 use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
 #[cfg(target_os = "linux")]
+use crate::futexhash;
+#[cfg(target_os = "linux")]
 use crate::lazymm::track;
 use crate::lazymm::{sched, think};
 use crate::report::record::{MISSING, Record, Status};
@@ -145,6 +147,8 @@ registry! {
     Phash => phash::KIND,
     #[cfg(target_os = "linux")]
     Ctxsw => ctxsw::KIND,
+    #[cfg(target_os = "linux")]
+    FutexHash => futexhash::KIND,
     #[cfg(target_os = "linux")]
     Schbench => schbench::KIND,
     #[cfg(target_os = "linux")]
