@@ -9,24 +9,29 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `once` | one run, in a process of its own |
+//! | `kind` | the workload: a run as a record |
+//! | `once` | one run |
 //! | `memory` | how much a run will touch, and whether that is there |
-//! | `show` | the table, theirs beside ours |
+//! | `show` | what `-v` says |
 
+mod kind;
 mod memory;
 mod once;
 mod show;
 
-use crate::cli::Options;
-use crate::command::say;
-use crate::engine::plan::Random;
+use crate::cli::{List, Options};
+use crate::command::{self, say};
+use crate::engine::job::Pin;
+use crate::engine::sysroot::Root;
 use crate::engine::{interrupt, pin};
-use crate::report::sink::Target;
 use crate::trouble::Trouble;
-use once::{Config, Outcome};
-use serde::{Deserialize, Serialize};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use crate::workloads::{Ask as Points, Workload};
+pub(crate) use kind::KIND;
+use once::Config;
+
+/// The original's defaults.
+const BYTES: u64 = 4096 << 20;
+const WRITES: u64 = 10_000;
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -38,8 +43,7 @@ pub(crate) enum Format {
 }
 
 /// Where random numbers come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub(crate) enum Prng {
     /// random() of the C library, as the original: one lock for all threads
     LibcLocked,
@@ -48,8 +52,7 @@ pub(crate) enum Prng {
 }
 
 /// Huge pages for the buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub(crate) enum Thp {
     /// None: the buffer is advised MADV_NOHUGEPAGE
     Never,
@@ -60,8 +63,7 @@ pub(crate) enum Thp {
 }
 
 /// What the buffer is for the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub(crate) enum Vma {
     /// One mapping, as the original's
     One,
@@ -76,146 +78,170 @@ pub(crate) struct Ask {
     #[arg(short = 't', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     tasks: Option<u32>,
     /// Bytes of the buffer; random() reaches the first 2 GiB
-    #[arg(short = 'm', value_name = "BYTES", default_value_t = 4096 << 20, value_parser = clap::value_parser!(u64).range(4096..=1 << 46))]
+    #[arg(short = 'm', value_name = "BYTES", default_value_t = BYTES, value_parser = clap::value_parser!(u64).range(4096..=1 << 46))]
     bytes: u64,
     /// Writes of each thread
-    #[arg(short = 'w', value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(short = 'w', value_name = "N", default_value_t = WRITES, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     writes: u64,
     /// Say what is run, on the standard error
     #[arg(short = 'v')]
     verbose: bool,
-    /// Print each index
+    /// Print each index (with --format original)
     #[arg(short = 'd')]
     debug: bool,
-    /// Where random numbers come from; several are run in turn
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "libc-locked")]
+    /// Where random numbers come from, a list [default: both; of the original's output libc-locked]
+    #[arg(long, value_enum, value_delimiter = ',')]
     prng: Vec<Prng>,
     /// Huge pages for the buffer
     #[arg(long, value_enum, default_value = "never")]
     thp: Thp,
-    /// One mapping, or one for each thread; several are run in turn
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "one")]
+    /// One mapping, or one for each thread, a list [default: both; of the original's output one]
+    #[arg(long, value_enum, value_delimiter = ',')]
     vma: Vec<Vma>,
     /// Table, or the original's output
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// One run in this process, as the parent asks for it
-    #[arg(long, hide = true, value_name = "JSON")]
-    inside: Option<String>,
 }
 
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    if let Some(config) = &ask.inside {
-        return once::inside(config);
-    }
-    refuse(ask, options)?;
-    let cpus = pin::allowed();
-    let threads = ask.tasks.map_or(2 * cpus.len(), |threads| threads as usize);
-    let configs = configs(ask, threads);
-    let runs = options.runs.unwrap_or(match (ask.format, options.quick) {
-        // As the original: one.
-        (Format::Original, _) | (_, true) => 1,
-        _ => 5,
-    });
-    for config in &configs {
-        memory::check(&memory::need(config), memory::available())?;
-    }
-    if options.dry_run {
-        let need = memory::need(&configs[0]);
-        return say(&format!(
-            "{} runs of {threads} threads; {need}\n",
-            runs * configs.len(),
-        ));
-    }
-    let setting = memory::huge_pages_setting();
-    if ask.verbose {
-        for config in &configs {
-            eprintln!("{}", show::describe(config, &setting));
-        }
-    }
-    let mut file = match &options.json {
-        Some(path) => Some(Target::open("--json", path)?),
-        None => None,
-    };
-    interrupt::watch();
-    let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); configs.len()];
-    let mut random = Random::new(options.seed);
-    for run in 0..runs {
-        // Each round in an order of its own: a slow minute hits all of them.
-        let mut order: Vec<usize> = (0..configs.len()).collect();
-        random.shuffle(&mut order);
-        for at in order {
-            let outcome = start(&configs[at])?;
-            if ask.format == Format::Original {
-                say(&format!("{} us\n", outcome.us))?;
-            }
-            if let Some(file) = &mut file {
-                file.put(&show::line(&configs[at], run, &setting, &outcome))?;
-            }
-            outcomes[at].push(outcome);
-            if interrupt::asked() {
-                return Err(Trouble::Interrupted(format!(
-                    "interrupted: {} of {} runs are in",
-                    outcomes.iter().map(Vec::len).sum::<usize>(),
-                    runs * configs.len()
-                )));
-            }
-        }
-    }
-    if ask.format == Format::Table && options.json.as_deref() != Some(Path::new("-")) {
-        say(&show::table(&configs, &outcomes, &setting))?;
-    }
-    match file {
-        Some(file) => file.finish().map(|_| ()),
-        None => Ok(()),
+    match ask.format {
+        Format::Table => table(ask, options),
+        Format::Original => original(ask, options),
     }
 }
 
-/// What makes no sense here, or not together.
-fn refuse(ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    let usage = |text: String| Err(Trouble::Usage(text));
+fn usage(text: &str) -> Result<(), Trouble> {
+    Err(Trouble::Usage(text.to_owned()))
+}
+
+/// The course of the other workloads.
+fn table(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    let lists = !ask.prng.is_empty() || !ask.vma.is_empty();
+    for (own, given, theirs, too) in [
+        (
+            "-t",
+            ask.tasks.is_some(),
+            "--threads",
+            options.threads.is_some(),
+        ),
+        (
+            "--prng and --vma",
+            lists,
+            "--variants",
+            options.variants.is_some(),
+        ),
+    ] {
+        if given && too {
+            return usage(&format!(
+                "{own} and {theirs} say the same, only one of them can be given"
+            ));
+        }
+    }
     for (option, given) in [
-        ("--threads", options.threads.is_some()),
-        ("--variants", options.variants.is_some()),
         ("--time", options.time.is_some()),
         ("--warmup", options.warmup.is_some()),
         ("--budget", options.budget.is_some()),
-        ("--csv", options.csv.is_some()),
-        ("--resume", options.resume.is_some()),
+        ("--window", options.window.is_some()),
+        ("--pin", options.pin.is_some()),
     ] {
         if given {
-            return usage(format!(
+            return usage(&format!(
                 "{option}: has no meaning for whack (use -t, -m, -w and --runs)"
             ));
         }
     }
-    if ask.format == Format::Original {
-        if ask.prng.len() > 1 || ask.vma.len() > 1 {
-            return usage(
-                "--format original: one --prng and one --vma, or its lines would not say whose they are"
-                    .to_owned(),
-            );
+    if ask.debug {
+        return usage("-d: is for --format original");
+    }
+    let threads = match (&options.threads, ask.tasks) {
+        (Some(list), _) => list.0.clone(),
+        (None, Some(threads)) => vec![threads as usize],
+        (None, None) => vec![2 * pin::allowed().len()],
+    };
+    let mut options = options.clone();
+    options.pin = Some(Pin::Pu);
+    // How long it takes is what is measured.
+    options.time = Some(std::time::Duration::ZERO);
+    options.warmup = options.time;
+    if lists {
+        let all = configs(ask, 1);
+        let names = all.iter().map(|config| kind::name(config.prng, config.vma));
+        options.variants = Some(List(names.map(str::to_owned).collect()));
+    }
+    for &threads in &threads {
+        for config in configs(ask, threads) {
+            memory::check(&memory::need(&config), memory::available())?;
+            if ask.verbose {
+                eprintln!("{}", show::describe(&config, &memory::huge_pages_setting()));
+            }
         }
-        if options.json.as_deref() == Some(Path::new("-")) {
-            return usage(
-                "--json - and --format original cannot share the standard output".to_owned(),
-            );
+    }
+    let asked = Points {
+        threads: Some(threads),
+        more: Some(vec![kind::point(ask)]),
+        ..Points::default()
+    };
+    command::workload(Workload::Whack, &asked, &options)
+}
+
+/// The original's course, in this process.
+fn original(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    options.without_runs_but("the original's output (use -t)", &["--dry-run", "--runs"])?;
+    if ask.prng.len() > 1 || ask.vma.len() > 1 {
+        return usage(
+            "--format original: one --prng and one --vma, or its lines would not say whose they are",
+        );
+    }
+    let cpus = pin::allowed();
+    let config = Config {
+        threads: ask.tasks.map_or(2 * cpus.len(), |threads| threads as usize),
+        bytes: ask.bytes,
+        writes: ask.writes,
+        debug: ask.debug,
+        prng: ask.prng.first().copied().unwrap_or(Prng::LibcLocked),
+        thp: ask.thp,
+        vma: ask.vma.first().copied().unwrap_or(Vma::One),
+    };
+    let runs = options.runs.unwrap_or(1);
+    let need = memory::need(&config);
+    memory::check(&need, memory::available())?;
+    if options.dry_run {
+        return say(&format!(
+            "{runs} runs of {} threads; {need}\n",
+            config.threads
+        ));
+    }
+    Root::here().measurable()?;
+    if ask.verbose {
+        eprintln!("{}", show::describe(&config, &memory::huge_pages_setting()));
+    }
+    interrupt::watch();
+    for run in 0..runs {
+        if interrupt::asked() {
+            return Err(Trouble::Interrupted(format!(
+                "interrupted: {run} of {runs} runs are in"
+            )));
         }
+        say(&format!("{} us\n", once::run(&config)?.us))?;
     }
     Ok(())
 }
 
 /// One for each generator and kind of buffer.
 fn configs(ask: &Ask, threads: usize) -> Vec<Config> {
+    let or = |empty: bool| if empty { 2 } else { 0 };
+    let prngs = [Prng::LibcLocked, Prng::PerThread];
+    let vmas = [Vma::One, Vma::PerThread];
+    let prngs = ask.prng.iter().chain(&prngs[..or(ask.prng.is_empty())]);
     let mut configs = Vec::new();
-    for &prng in &ask.prng {
-        for &vma in &ask.vma {
+    for &prng in prngs {
+        for &vma in ask.vma.iter().chain(&vmas[..or(ask.vma.is_empty())]) {
             let config = Config {
                 threads,
                 bytes: ask.bytes,
                 writes: ask.writes,
-                debug: ask.debug,
+                debug: false,
                 prng,
                 thp: ask.thp,
                 vma,
@@ -228,76 +254,39 @@ fn configs(ask: &Ask, threads: usize) -> Vec<Config> {
     configs
 }
 
-/// One run in a process of its own. What it prints before its answer (indexes) is passed on.
-fn start(config: &Config) -> Result<Outcome, Trouble> {
-    let environment = |why: String| Trouble::Environment(format!("whack: {why}"));
-    let program = std::env::current_exe()
-        .map_err(|error| environment(format!("cannot find this program: {error}")))?;
-    let encoded = serde_json::to_string(config).expect("plain data");
-    let output = Command::new(program)
-        .args(["whack", "--inside", &encoded])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| environment(format!("cannot start a child process: {error}")))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said
-            .trim()
-            .trim_start_matches("hpbench: ")
-            .replace('\n', " ");
-        return Err(if output.status.code() == Some(3) {
-            Trouble::Environment(said)
-        } else {
-            Trouble::Correctness(format!(
-                "whack: the run ended with {}: {said}",
-                output.status
-            ))
-        });
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let text = text.trim_end();
-    let (before, answer) = text.rsplit_once('\n').unwrap_or(("", text));
-    if !before.is_empty() {
-        say(&format!("{before}\n"))?;
-    }
-    serde_json::from_str(answer)
-        .map_err(|error| environment(format!("the child process gave no answer: {error}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::Cli;
     use clap::Parser;
 
-    fn ask(arguments: &[&str]) -> (Ask, Options) {
+    fn ask(arguments: &[&str]) -> Ask {
         let all = ["hpbench", "whack"].iter().chain(arguments);
         let cli = Cli::try_parse_from(all).unwrap();
         match cli.command {
-            Some(crate::cli::Command::Whack(ask)) => (ask, cli.options),
+            Some(crate::cli::Command::Whack(ask)) => ask,
             _ => unreachable!(),
         }
     }
 
     #[test]
     fn the_originals_defaults() {
-        let (ask, _) = ask(&[]);
+        let ask = ask(&[]);
         assert_eq!((ask.bytes, ask.writes), (4096 << 20, 10_000));
         let configs = configs(&ask, 24);
-        assert_eq!(configs.len(), 1);
+        assert_eq!(configs.len(), 4);
         assert_eq!(configs[0].prng, Prng::LibcLocked);
         assert_eq!((configs[0].vma, configs[0].thp), (Vma::One, Thp::Never));
     }
 
     #[test]
     fn lists_are_crossed() {
-        let (ask, options) = ask(&[
+        let ask = ask(&[
             "--prng",
             "libc-locked,per-thread,libc-locked",
             "--vma",
             "one,per-thread",
         ]);
         assert_eq!(configs(&ask, 2).len(), 4);
-        assert!(refuse(&ask, &options).is_ok());
     }
 }

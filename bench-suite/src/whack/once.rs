@@ -7,16 +7,15 @@
 use super::memory::REACH;
 use super::{Prng, Thp, Vma};
 use crate::command::say;
-use crate::engine::{interrupt, pin};
+use crate::engine::pin;
 use crate::trouble::Trouble;
-use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::ptr;
 use std::sync::Barrier;
 use std::time::Instant;
 
 /// What is run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Config {
     pub(super) threads: usize,
     pub(super) bytes: u64,
@@ -28,7 +27,7 @@ pub(super) struct Config {
 }
 
 /// What came out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
     /// From before the start barrier to after the stop barrier.
     pub(super) us: u64,
@@ -321,16 +320,6 @@ fn summary(us: u64, seen: &[Seen], cpus: Vec<usize>) -> Outcome {
         slowest_us: spans().fold(0.0, f64::max),
         cpus,
     }
-}
-
-/// In the child: the answer is the last line.
-pub(super) fn inside(config: &str) -> Result<(), Trouble> {
-    let config: Config = serde_json::from_str(config)
-        .map_err(|error| Trouble::Usage(format!("--inside: {error}")))?;
-    interrupt::die_with_parent();
-    let outcome = run(&config)?;
-    let answer = serde_json::to_string(&outcome).expect("plain data");
-    say(&format!("{answer}\n"))
 }
 
 #[cfg(test)]

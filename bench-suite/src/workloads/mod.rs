@@ -32,6 +32,8 @@ use crate::rwsem;
 #[cfg(target_os = "linux")]
 use crate::schbench::kind as schbench;
 use crate::schemes::{self, About, Support};
+#[cfg(target_os = "linux")]
+use crate::whack;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -147,6 +149,8 @@ registry! {
     Phash => phash::KIND,
     #[cfg(target_os = "linux")]
     Ctxsw => ctxsw::KIND,
+    #[cfg(target_os = "linux")]
+    Whack => whack::KIND,
     #[cfg(target_os = "linux")]
     FutexHash => futexhash::KIND,
     #[cfg(target_os = "linux")]
