@@ -206,7 +206,7 @@ impl Options {
 }
 
 /// A list that is one value of an option.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 
 /// What clap made of the arguments.
@@ -353,6 +353,14 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
                     "invalid value '0' for '--writers <N>': write needs at least 1 writer",
                 );
             }
+        }
+        #[cfg(target_os = "linux")]
+        Some(Command::Grace {
+            hold,
+            idle,
+            original,
+        }) if original.is_asked() && (hold.is_some() || idle.is_some()) => {
+            return usage("--hold, --idle: rcuscale, which the other parameters ask for, has none");
         }
         Some(Command::Stall) if has_threads(1) => {
             return usage(

@@ -113,6 +113,7 @@ fn lists_and_tables_say_whose_they_are() {
         "seed003",
         "seed004",
         "external-lazy-mm",
+        "external-hazptr",
     ] {
         assert!(list.contains(id), "{list}");
         let table = text(&run(&["published", id]).stdout);

@@ -76,6 +76,8 @@ fn ref_measures_all_types() {
         "2",
         "--loops",
         "100",
+        "--runs",
+        "1",
     ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = text(&output.stdout);
@@ -90,7 +92,7 @@ fn ref_measures_all_types() {
     ] {
         let rows = said
             .lines()
-            .filter(|line| line.split_whitespace().next() == Some(name))
+            .filter(|line| line.starts_with("  ") && line.split_whitespace().next() == Some(name))
             .count();
         assert_eq!(rows, 2, "{name}: {said}");
     }
@@ -147,6 +149,8 @@ fn rcuscale_has_tables() {
         "1",
         "--nwriters",
         "1",
+        "--runs",
+        "1",
     ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = text(&output.stdout);
@@ -155,7 +159,8 @@ fn rcuscale_has_tables() {
         "hp-sync",
         "hp-drain",
         "heavy-barrier",
-        "theirs, published",
+        "theirs: shazptr",
+        "x heavy-barrier",
     ] {
         assert!(said.contains(word), "{word}: {said}");
     }
@@ -171,12 +176,67 @@ fn rcuscale_has_tables() {
     ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("4 loops of 100 objects"));
-    let output = run(&["rcuscale", "--gp-async", "--gp-async-max", "50"]);
+    let output = run(&[
+        "rcuscale",
+        "--gp-async",
+        "--gp-async-max",
+        "50",
+        "--runs",
+        "1",
+    ]);
+    let said = text(&output.stdout);
     assert!(
-        text(&output.stdout).contains("barrier at the end"),
+        said.contains("barrier at the end"),
         "{}",
         text(&output.stderr)
     );
+    assert!(
+        said.contains("skipped: ") && said.contains("hp-sync"),
+        "{said}"
+    );
+}
+
+/// The workload of another name takes the same parameters, and prints the same words.
+#[test]
+fn grace_takes_the_parameters_of_rcuscale() {
+    for command in ["grace", "rcuscale"] {
+        let output = run(&[
+            command,
+            "--nreaders",
+            "0",
+            "--nwriters",
+            "1",
+            "--scale-type",
+            "hp-sync",
+            "--format",
+            "original",
+        ]);
+        let said = text(&output.stdout);
+        assert!(
+            said.starts_with("hp-sync-scale:--- Start of test:"),
+            "{said}"
+        );
+        let output = run(&[
+            command,
+            "--nwriters",
+            "1",
+            "--scale-type",
+            "rcu",
+            "--runs",
+            "1",
+            "--json",
+            "-",
+        ]);
+        let records = common::records(&text(&output.stdout));
+        assert_eq!(records[0]["workload"], "rcuscale");
+        assert_eq!(records.len(), 1);
+        assert!(
+            records[0]["params"]["gp_p50_us"].as_f64()
+                <= records[0]["params"]["gp_max_us"].as_f64()
+        );
+    }
+    let said = complaint(&run(&["grace", "--nwriters", "1", "--hold", "1us"]), 2);
+    assert!(said.contains("--hold"), "{said}");
 }
 
 #[test]
@@ -187,8 +247,14 @@ fn bad_options_are_one_line() {
         (&["ref", "--scale-type", "nothing"], "nothing"),
         (&["ref", "--nreaders", "0"], "--nreaders"),
         (&["ref", "--loops", "0"], "--loops"),
-        (&["ref", "--threads", "2"], "--threads"),
-        (&["ref", "--json", "x"], "--json"),
+        (&["ref", "--threads", "2", "--nreaders", "2"], "--threads"),
+        (&["ref", "--time", "1s"], "--time"),
+        (&["ref", "--format", "original", "--json", "x"], "--json"),
+        (&["rcuscale", "--threads", "2"], "--nreaders"),
+        (
+            &["rcuscale", "--format", "original", "--runs", "2"],
+            "--runs",
+        ),
         (&["rcuscale", "--scale-type", "mutex"], "grace period"),
         (&["rcuscale", "--scale-type", "tasks"], "switches"),
         (&["rcuscale", "--nwriters", "0"], "--nwriters"),

@@ -93,7 +93,7 @@ fn the_table_has_theirs_beside_it() {
         "{said}"
     );
     assert!(
-        said.contains("own-one") && !said.contains("locked-one "),
+        said.contains("\n  own-one ") && !said.contains("\n  locked-one "),
         "{said}"
     );
 }

@@ -35,6 +35,13 @@ pub(crate) enum Command {
         /// Threads beside that have read once, keep their reader state and sleep [default: 0]
         #[arg(long, value_name = "LIST", value_parser = |text: &str| parse::counts(text).map(List))]
         idle: Option<List<usize>>,
+        /// With one of these it is rcuscale
+        #[cfg(target_os = "linux")]
+        #[command(
+            flatten,
+            next_help_heading = "Of rcuscale (with any of these it is hpbench rcuscale)"
+        )]
+        original: Box<crate::rcuscale::Ask>,
     },
     /// Cost of queueing a deferred callback, on the calling threads
     Defer,
@@ -63,7 +70,7 @@ pub(crate) enum Command {
     Overhead,
     /// Numbers that others published, with source, machine and errata
     Published {
-        /// Show this set (seed000 to seed004, or external-lazy-mm) instead of the list
+        /// Show this set (seed000 to seed004, external-lazy-mm or external-hazptr) instead of the list
         set: Option<String>,
     },
     /// What lines, fences, system calls, barriers and pipes cost here; --json FILE is what `model --machine` reads
@@ -126,7 +133,9 @@ impl Command {
             }
             Command::Scan => Workload::Scan,
             Command::Stall => Workload::Stall,
-            Command::Grace { hold, idle } => {
+            #[cfg(target_os = "linux")]
+            Command::Grace { original, .. } if original.is_asked() => return None,
+            Command::Grace { hold, idle, .. } => {
                 ask.holds = hold.as_ref().map(|list| list.0.clone());
                 ask.idles = idle.as_ref().map(|list| list.0.clone());
                 Workload::Grace

@@ -8,20 +8,26 @@
 //! | file | owns |
 //! |---|---|
 //! | `subject` | which scale types there are, and the two of `hp` that no workload has |
+//! | `kind` | the workload: a run as a record |
 //! | `writers` | writers, readers, times |
 //! | `kfree` | the kfree_rcu test |
-//! | `show` | the original's output, the script's, the table, the published figures |
+//! | `show` | the original's output, the script's |
 
 mod kfree;
+mod kind;
 mod show;
 mod subject;
 mod writers;
 
 use crate::cli::{List, Options};
-use crate::command::say;
+use crate::command::{self, say};
+use crate::engine::job::Pin;
 use crate::engine::{interrupt, pin, sysroot::Root};
 use crate::schemes::Scheme;
 use crate::trouble::Trouble;
+use crate::workloads::{Ask as Points, Workload};
+use clap::Parser;
+pub(crate) use kind::KIND;
 use std::time::Duration;
 
 /// What is printed.
@@ -37,11 +43,11 @@ pub(crate) enum Format {
 const LOST: &str = "expedited grace periods are the kernel's";
 
 /// What to run.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub(crate) struct Ask {
-    /// What to measure, like rcu,rcu-qsbr,hp-sync, or all
-    #[arg(long = "scale-type", alias = "scale_type", value_name = "LIST", default_value = "rcu", value_parser = |text: &str| subject::list(text).map(List))]
-    types: List<&'static str>,
+    /// What to measure, like rcu,rcu-qsbr,hp-sync, or all [default: all; of the original's output rcu]
+    #[arg(long = "scale-type", alias = "scale_type", value_name = "LIST", value_parser = |text: &str| subject::list(text).map(List))]
+    types: Option<List<&'static str>>,
     /// Callbacks instead of waiting, and one barrier at the end
     #[arg(long, alias = "gp_async", conflicts_with = "kfree")]
     gp_async: bool,
@@ -104,46 +110,120 @@ struct Setup {
     kfree: kfree::Setup,
 }
 
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+struct Words {
+    #[command(flatten)]
+    ask: Ask,
+}
+
+impl Ask {
+    /// Whether any parameter was given (another value than the usual one).
+    pub(crate) fn is_asked(&self) -> bool {
+        let usual = Words::try_parse_from::<_, &str>([]).expect("nothing is needed");
+        *self != usual.ask
+    }
+
+    fn setup(&self) -> Result<Setup, Trouble> {
+        let usage = |text: String| Err(Trouble::Usage(text));
+        if self.gp_exp {
+            return usage(format!("--gp-exp: {LOST}"));
+        }
+        let cpus = pin::allowed();
+        let setup = Setup {
+            readers: real(self.nreaders, cpus.len()),
+            writers: real(self.nwriters, cpus.len()),
+            asynchronous: self.gp_async.then_some(self.gp_async_max),
+            least: Duration::from_secs(self.minruntime),
+            between: Duration::from_micros(self.writer_holdoff),
+            kfree: kfree::Setup {
+                threads: real(self.kfree_nthreads, cpus.len()),
+                allocations: self.kfree_alloc_num,
+                loops: self.kfree_loops,
+            },
+            cpus,
+        };
+        if setup.writers == 0 && !self.kfree {
+            return usage("invalid value '0' for '--nwriters <N>': somebody must wait".to_owned());
+        }
+        if setup.kfree.threads == 0 && self.kfree {
+            return usage(
+                "invalid value '0' for '--kfree-nthreads <N>': somebody must free".to_owned(),
+            );
+        }
+        // Of all those that can; of some, all must.
+        if let Some(types) = &self.types
+            && types.0.len() < subject::all().count()
+        {
+            for &name in &types.0 {
+                subject::can(name, self.gp_async, self.kfree).map_err(Trouble::Usage)?;
+            }
+        }
+        Ok(setup)
+    }
+}
+
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    let setup = ask.setup()?;
+    match ask.format {
+        Format::Table if !ask.kfree => table(ask, &setup, options),
+        format => original(ask, format == Format::Original, &setup, options),
+    }
+}
+
+/// The course of the other workloads.
+fn table(ask: &Ask, setup: &Setup, options: &Options) -> Result<(), Trouble> {
     let usage = |text: String| Err(Trouble::Usage(text));
-    if options.json.is_some() {
-        return usage("--json: rcuscale has a table and the original's words".to_owned());
+    for (option, given) in [
+        (
+            "--threads (use --nreaders and --nwriters)",
+            options.threads.is_some(),
+        ),
+        ("--time (use --minruntime)", options.time.is_some()),
+        ("--warmup", options.warmup.is_some()),
+        ("--budget", options.budget.is_some()),
+        ("--window", options.window.is_some()),
+        ("--pin", options.pin.is_some()),
+    ] {
+        if given {
+            return usage(format!("{option}: has no meaning for rcuscale"));
+        }
     }
-    options.without_runs_but("rcuscale (use --minruntime)", &["--dry-run"])?;
-    if ask.gp_exp {
-        return usage(format!("--gp-exp: {LOST}"));
-    }
-    let cpus = pin::allowed();
-    let setup = Setup {
-        readers: real(ask.nreaders, cpus.len()),
-        writers: real(ask.nwriters, cpus.len()),
-        asynchronous: ask.gp_async.then_some(ask.gp_async_max),
-        least: Duration::from_secs(ask.minruntime),
-        between: Duration::from_micros(ask.writer_holdoff),
-        kfree: kfree::Setup {
-            threads: real(ask.kfree_nthreads, cpus.len()),
-            allocations: ask.kfree_alloc_num,
-            loops: ask.kfree_loops,
-        },
-        cpus,
-    };
-    if setup.writers == 0 && !ask.kfree {
-        return usage("invalid value '0' for '--nwriters <N>': somebody must wait".to_owned());
-    }
-    if setup.kfree.threads == 0 && ask.kfree {
+    if ask.types.is_some() && options.variants.is_some() {
         return usage(
-            "invalid value '0' for '--kfree-nthreads <N>': somebody must free".to_owned(),
+            "--scale-type and --variants say the same, only one of them can be given".to_owned(),
         );
     }
-    let mut types = ask.types.0.clone();
-    // Of all those that can; of some, all must.
-    if types.len() == subject::all().count() {
-        types.retain(|name| subject::can(name, ask.gp_async, ask.kfree).is_ok());
+    if ask.holdoff > 0 {
+        return usage("--holdoff: is for --format original".to_owned());
     }
-    for &name in &types {
-        subject::can(name, ask.gp_async, ask.kfree).map_err(Trouble::Usage)?;
+    let mut options = options.clone();
+    options.pin = Some(Pin::Pu);
+    // How long it takes is what is measured.
+    options.time = Some(setup.least);
+    options.warmup = Some(Duration::ZERO);
+    if let Some(types) = &ask.types {
+        let names = types.0.iter().map(|&name| name.to_owned());
+        options.variants = Some(List(names.collect()));
     }
+    let asked = Points {
+        crew: Some((setup.readers, setup.writers)),
+        more: Some(vec![kind::point(ask)]),
+        ..Points::default()
+    };
+    command::workload(Workload::Rcuscale, &asked, &options)
+}
+
+/// The original's course, in this process; and the kfree_rcu test.
+fn original(ask: &Ask, words: bool, setup: &Setup, options: &Options) -> Result<(), Trouble> {
+    options.without_runs_but(
+        "the original's output and --kfree-rcu-test (use --minruntime)",
+        &["--dry-run"],
+    )?;
+    let rcu = vec!["rcu"];
+    let mut types = ask.types.as_ref().map_or(&rcu, |list| &list.0).clone();
+    types.retain(|name| subject::can(name, ask.gp_async, ask.kfree).is_ok());
     if options.dry_run {
         return say(&format!(
             "{} types, {} readers, {} writers, at least {} measurements each\n",
@@ -158,39 +238,27 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     if ask.holdoff > 0 {
         std::thread::sleep(Duration::from_secs(ask.holdoff));
     }
-    let mut rows = Vec::new();
     let mut frees = Vec::new();
     for &name in &types {
-        let original = ask.format == Format::Original;
         if ask.kfree {
-            if original {
-                say(&show::kfree_parameters(name, &setup))?;
+            if words {
+                say(&show::kfree_parameters(name, setup))?;
             }
-            let outcome = subject::visit(name, Free(&setup))?;
-            if original {
-                say(&show::kfree_original(&setup, &outcome))?;
+            let outcome = subject::visit(name, Free(setup))?;
+            if words {
+                say(&show::kfree_original(setup, &outcome))?;
             }
             frees.push((name, outcome));
         } else {
-            if original {
-                say(&show::parameters(name, ask, &setup))?;
-            }
-            let outcome = subject::visit(name, Wait(&setup))?;
-            if original {
-                say(&show::original(name, &outcome))?;
-            }
-            rows.push((name, outcome));
+            say(&show::parameters(name, ask, setup))?;
+            say(&show::original(name, &subject::visit(name, Wait(setup))?))?;
         }
         if interrupt::asked() {
             break;
         }
     }
-    if ask.format == Format::Table {
-        say(&if ask.kfree {
-            show::kfree_table(&frees, &setup)
-        } else {
-            show::table(&rows, &setup)
-        })?;
+    if !words {
+        say(&show::kfree_table(&frees, setup))?;
     }
     if interrupt::asked() {
         return Err(Trouble::Interrupted(

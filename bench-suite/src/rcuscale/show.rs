@@ -1,5 +1,5 @@
-//! Floor 3, bench-suite. Owns what `rcuscale` prints: the original's words, those of the script that reads them, tables, and the
-//! figures that others published. Touches nothing else.
+//! Floor 3, bench-suite. Owns what `rcuscale` prints: the original's words, those of the script that reads them, and
+//! the table of the kfree_rcu test. Touches nothing else.
 
 use super::kfree;
 use super::writers::{LEAST, Outcome};
@@ -64,19 +64,19 @@ pub(super) fn original(name: &str, outcome: &Outcome) -> String {
 
 /// In microseconds.
 #[derive(Debug, PartialEq)]
-struct Percentiles {
-    average: f64,
-    min: f64,
-    p50: f64,
-    p90: f64,
-    p99: f64,
-    max: f64,
-    count: usize,
+pub(super) struct Percentiles {
+    pub(super) average: f64,
+    pub(super) min: f64,
+    pub(super) p50: f64,
+    pub(super) p90: f64,
+    pub(super) p99: f64,
+    pub(super) max: f64,
+    pub(super) count: usize,
 }
 
 impl Percentiles {
     /// As the script picks them: the element whose number is that share of the count, rounded down, from 1 on.
-    fn of(outcome: &Outcome) -> Option<Self> {
+    pub(super) fn of(outcome: &Outcome) -> Option<Self> {
         let mut all: Vec<u64> = outcome.durations.concat();
         all.sort_unstable();
         let us = |ns: u64| ns as f64 / 1000.0;
@@ -93,6 +93,7 @@ impl Percentiles {
         })
     }
 
+    #[cfg(test)]
     fn cells(&self) -> [f64; 6] {
         [
             self.average,
@@ -103,93 +104,6 @@ impl Percentiles {
             self.max,
         ]
     }
-}
-
-const HEADS: [&str; 6] = ["average", "min", "p50", "p90", "p99", "max"];
-
-/// Boqun Feng, April 2025, of the kernel's hazard pointers: microseconds, on a virtual machine of 96 CPUs.
-const THEIRS: [(&str, [f64; 6]); 5] = [
-    (
-        "RCU",
-        [7470.02, 3981.6, 6002.73, 7008.93, 10015.0, 142_228.0],
-    ),
-    ("shazptr", [0.846, 0.199, 0.585, 1.656, 3.872, 3049.0]),
-    (
-        "shazptr, no self-scan",
-        [467.9, 92.9, 440.7, 460.6, 650.0, 5775.0],
-    ),
-    (
-        "shazptr, wildcard readers",
-        [599.6, 1.43, 582.6, 781.7, 1160.0, 6727.5],
-    ),
-    (
-        "the same, no self-scan",
-        [460.5, 303.5, 424.3, 482.6, 600.2, 4126.9],
-    ),
-];
-
-fn heading(first: &str, more: &[&str]) -> Vec<String> {
-    std::iter::once(first)
-        .chain(HEADS)
-        .chain(more.iter().copied())
-        .map(str::to_owned)
-        .collect()
-}
-
-/// Ours, and theirs below.
-pub(super) fn table(rows: &[(&str, Outcome)], setup: &Setup) -> String {
-    let what = match setup.asynchronous {
-        None => "one grace period".to_owned(),
-        Some(most) => format!("queueing one callback, at most {most} a writer"),
-    };
-    let mut text = format!(
-        "rcuscale, in user space: µs for {what}; {}, {}; less is better\n",
-        human::plural(setup.readers, "reader"),
-        human::plural(setup.writers, "writer")
-    );
-    let mut lines = vec![heading("type", &["count", "reads/s"])];
-    for (name, outcome) in rows {
-        let Some(own) = Percentiles::of(outcome) else {
-            lines.push(vec![(*name).to_owned(), "none".to_owned()]);
-            continue;
-        };
-        let mut line = vec![(*name).to_owned()];
-        line.extend(own.cells().map(human::digits));
-        line.push(own.count.to_string());
-        line.push(if outcome.reads > 0.0 {
-            human::count(outcome.reads)
-        } else {
-            "-".to_owned()
-        });
-        lines.push(line);
-    }
-    text.push_str(&columns(&lines));
-    for (name, outcome) in rows {
-        if let Some(barrier) = outcome.barrier {
-            let _ = writeln!(text, "  {name}: barrier at the end {barrier:.1?}");
-        }
-    }
-    if setup.readers + setup.writers > setup.cpus.len() {
-        let _ = writeln!(
-            text,
-            "  {} threads on {} CPUs: times include those of the others' turns",
-            setup.readers + setup.writers,
-            setup.cpus.len()
-        );
-    }
-    if setup.asynchronous.is_none() {
-        text.push_str(
-            "theirs, published (Boqun Feng, April 2025; rcuscale in the kernel, a virtual machine of 96 CPUs), µs\n",
-        );
-        let mut lines = vec![heading("type", &[])];
-        for (name, values) in THEIRS {
-            let mut line = vec![name.to_owned()];
-            line.extend(values.map(|value| format!("{value}")));
-            lines.push(line);
-        }
-        text.push_str(&columns(&lines));
-    }
-    text
 }
 
 /// The first lines of the kfree_rcu test.
@@ -305,21 +219,5 @@ mod tests {
             kfree_parameters("rcu", &setup()) + &kfree_original(&setup(), &free)
         );
         insta::assert_snapshot!("kfree_table", kfree_table(&[("rcu", free)], &setup()));
-    }
-
-    #[test]
-    fn tables() {
-        let rows = [("rcu", outcome()), ("hp-sync", Outcome::default())];
-        insta::assert_snapshot!("table", table(&rows, &setup()));
-        let callbacks = Setup {
-            asynchronous: Some(1000),
-            readers: 0,
-            ..setup()
-        };
-        let with = Outcome {
-            barrier: Some(Duration::from_millis(3)),
-            ..outcome()
-        };
-        insta::assert_snapshot!("callbacks", table(&[("rcu", with)], &callbacks));
     }
 }

@@ -10,22 +10,31 @@
 //! |---|---|
 //! | `types` | which scale type is what here, and which cannot be |
 //! | `subject` | the pairs that are measured |
+//! | `kind` | the workload: a run as a record |
 //! | `run` | readers, barriers, times |
-//! | `show` | the original's output and the table |
+//! | `show` | the original's output |
 
+mod kind;
 mod run;
 mod show;
 mod subject;
 mod types;
 
 use crate::cli::{List, Options};
-use crate::command::say;
+use crate::command::{self, say};
+use crate::engine::job::Pin;
 use crate::engine::{interrupt, pin, sysroot::Root};
 use crate::parse;
 use crate::trouble::Trouble;
-use run::{Setup, Times};
+use crate::workloads::{Ask as Points, Workload};
+pub(crate) use kind::KIND;
+use run::Setup;
 use std::time::Duration;
-use subject::{Delay, Subject};
+use subject::Delay;
+
+/// The original's defaults.
+const LOOPS: u64 = 10_000;
+const RUNS: u64 = 30;
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -39,20 +48,20 @@ pub(crate) enum Format {
 /// What to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Ask {
-    /// What to measure, like rcu,hp,refcnt, or all
-    #[arg(long = "scale-type", alias = "scale_type", value_name = "LIST", default_value = "rcu", value_parser = |text: &str| types::list(text).map(List))]
-    types: List<&'static types::Type>,
+    /// What to measure, like rcu,hp,refcnt, or all [default: all; of the original's output rcu]
+    #[arg(long = "scale-type", alias = "scale_type", value_name = "LIST", value_parser = |text: &str| types::list(text).map(List))]
+    types: Option<List<&'static types::Type>>,
     /// Show which scale type is what here, and which cannot be
     #[arg(long)]
     list_types: bool,
     /// Pairs in a loop
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = LOOPS, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     loops: u64,
-    /// Readers: a list as of --threads; -1 is 75 % of the CPUs
-    #[arg(long, value_name = "LIST", default_value = "-1", allow_hyphen_values = true, value_parser = |text: &str| readers(text).map(List))]
-    nreaders: List<usize>,
+    /// Readers: a list, the same as --threads; -1 is 75 % of the CPUs [default: -1]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = |text: &str| readers(text).map(List))]
+    nreaders: Option<List<usize>>,
     /// Experiments
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     nruns: u64,
     /// Nanoseconds between acquire and release
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
@@ -91,37 +100,94 @@ fn instances(asked: i64, cpus: usize) -> usize {
     }
 }
 
-/// One type with one number of readers.
-#[derive(Debug)]
-struct Row {
-    name: &'static str,
-    readers: usize,
-    times: Times,
-}
-
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    if options.json.is_some() {
-        return Err(Trouble::Usage(
-            "--json: ref has a table and the original's words".to_owned(),
-        ));
-    }
-    options.without_runs_but("ref (use --nreaders, --nruns, --loops)", &["--dry-run"])?;
     if ask.list_types {
+        options.without_runs("ref --list-types")?;
         return say(&types::show());
     }
-    let cpus = pin::allowed();
-    let setup = |readers| Setup {
-        loops: ask.loops,
-        readers,
-        runs: ask.nruns as usize,
-        delay: Delay::of(Duration::from_nanos(ask.readdelay)),
-        cpus: cpus.clone(),
+    match ask.format {
+        Format::Table => table(ask, options),
+        Format::Original => original(ask, options),
+    }
+}
+
+/// The course of the other workloads.
+fn table(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    let usage = |text: String| Err(Trouble::Usage(text));
+    for (own, given, theirs, too) in [
+        (
+            "--nreaders",
+            ask.nreaders.is_some(),
+            "--threads",
+            options.threads.is_some(),
+        ),
+        (
+            "--scale-type",
+            ask.types.is_some(),
+            "--variants",
+            options.variants.is_some(),
+        ),
+    ] {
+        if given && too {
+            return usage(format!(
+                "{own} and {theirs} say the same, only one of them can be given"
+            ));
+        }
+    }
+    for (option, given) in [
+        ("--time", options.time.is_some()),
+        ("--warmup", options.warmup.is_some()),
+        ("--budget", options.budget.is_some()),
+        ("--window", options.window.is_some()),
+        ("--pin", options.pin.is_some()),
+    ] {
+        if given {
+            return usage(format!(
+                "{option}: has no meaning for ref (use --loops and --nruns)"
+            ));
+        }
+    }
+    if ask.holdoff > 0 {
+        return usage("--holdoff: is for --format original".to_owned());
+    }
+    let mut options = options.clone();
+    options.pin = Some(Pin::Pu);
+    // How long it takes is what is measured.
+    options.time = Some(Duration::ZERO);
+    options.warmup = options.time;
+    if let Some(types) = &ask.types {
+        let names = types.0.iter().map(|kind| kind.name.to_owned());
+        options.variants = Some(List(names.collect()));
+    }
+    let threads = options.threads.as_ref().or(ask.nreaders.as_ref());
+    let threads = match threads {
+        Some(list) => list.0.clone(),
+        None => readers("-1").expect("as the original"),
     };
+    let asked = Points {
+        threads: Some(threads),
+        more: Some(vec![kind::point(ask)]),
+        ..Points::default()
+    };
+    command::workload(Workload::Ref, &asked, &options)
+}
+
+/// The original's course, in this process.
+fn original(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    options.without_runs_but(
+        "the original's output (use --nreaders, --nruns, --loops)",
+        &["--dry-run"],
+    )?;
+    let cpus = pin::allowed();
+    let rcu = types::list("rcu").expect("it is a type");
+    let all = ask.types.as_ref().map_or(&rcu, |list| &list.0);
+    let usual = readers("-1").expect("as the original");
+    let counts = ask.nreaders.as_ref().map_or(&usual, |list| &list.0);
     if options.dry_run {
-        let points = ask.types.0.len() * ask.nreaders.0.len();
         return say(&format!(
-            "{points} points of {} experiments, {} pairs each, after as many to warm up\n",
+            "{} points of {} experiments, {} pairs each, after as many to warm up\n",
+            all.len() * counts.len(),
             ask.nruns,
             ask.loops + 1
         ));
@@ -131,54 +197,33 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     if ask.holdoff > 0 {
         std::thread::sleep(Duration::from_secs(ask.holdoff));
     }
-    let mut rows = Vec::new();
-    for &readers in &ask.nreaders.0 {
-        for kind in &ask.types.0 {
-            let setup = setup(readers);
+    for &readers in counts {
+        for kind in all {
+            let setup = Setup {
+                loops: ask.loops,
+                readers,
+                runs: ask.nruns as usize,
+                delay: Delay::of(Duration::from_nanos(ask.readdelay)),
+                cpus: cpus.clone(),
+            };
             let objects = instances(ask.lookup_instances, cpus.len());
-            if ask.format == Format::Original {
-                say(&show::parameters(kind.name, ask, readers))?;
-            }
-            let times = types::visit(kind, objects, Measure(&setup))?;
+            say(&show::parameters(kind.name, ask, readers))?;
+            let times = types::visit(kind, objects, kind::Measure(&setup))?;
             if let Some(dead) = times.dead() {
                 return Err(Trouble::Correctness(format!(
                     "{}: {dead} reads of a dead object",
                     kind.name
                 )));
             }
-            if ask.format == Format::Original {
-                say(&show::original(kind.name, ask.loops, &times))?;
-            }
-            rows.push(Row {
-                name: kind.name,
-                readers,
-                times,
-            });
+            say(&show::original(kind.name, ask.loops, &times))?;
             if interrupt::asked() {
-                break;
+                return Err(Trouble::Interrupted(
+                    "interrupted; finished experiments are shown above".to_owned(),
+                ));
             }
         }
     }
-    if ask.format == Format::Table {
-        say(&show::table(&rows, ask.loops, &setup(1)))?;
-    }
-    if interrupt::asked() {
-        return Err(Trouble::Interrupted(
-            "interrupted; finished experiments are shown above".to_owned(),
-        ));
-    }
     Ok(())
-}
-
-/// What is done with a type once it is known.
-struct Measure<'a>(&'a Setup);
-
-impl types::Visit for Measure<'_> {
-    type Out = Result<Times, Trouble>;
-
-    fn visit<S: Subject>(self, subject: S) -> Self::Out {
-        run::measure(&subject, self.0)
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
-//! Floor 3, bench-suite. Owns what `ref` prints: the original's words, and a table. Touches nothing else.
+//! Floor 3, bench-suite. Owns what `ref` prints: the original's words. Touches nothing else.
 //!
 //! The original adds a loop's times over the readers and divides by readers and loops; its loops are one pair longer. Its
-//! words here are as it computes them; the table divides by the pairs that there were.
+//! words here are as it computes them; records divide by the pairs that there were.
 
-use super::run::{Setup, Times};
-use super::{Ask, Row};
-use crate::published::show::columns;
-use crate::report::human;
+use super::Ask;
+use super::run::Times;
 use std::fmt::Write;
 
 /// Readers a row.
@@ -55,85 +53,8 @@ pub(super) fn original(name: &str, loops: u64, times: &Times) -> String {
     text
 }
 
-/// Nanoseconds for a pair in each experiment, in order.
-fn sorted(times: &Times, loops: u64) -> Vec<f64> {
-    let mut all: Vec<f64> = times
-        .runs
-        .iter()
-        .map(|run| {
-            let sum: f64 = run.iter().map(|&ns| ns as f64).sum();
-            sum / (run.len().max(1) as f64 * (loops + 1) as f64)
-        })
-        .collect();
-    all.sort_by(f64::total_cmp);
-    all
-}
-
-fn median(sorted: &[f64]) -> Option<f64> {
-    let half = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(sorted[half]),
-        _ => Some(f64::midpoint(sorted[half - 1], sorted[half])),
-    }
-}
-
-/// One line a row, with the ratio to the first type of as many readers.
-pub(super) fn table(rows: &[Row], loops: u64, setup: &Setup) -> String {
-    let first = rows.first().map_or("", |row| row.name);
-    let mut text = format!(
-        "ref, in user space: ns for one acquire and release, median over experiments; mean over readers; less is better{}\n",
-        if setup.delay.is_none() {
-            ""
-        } else {
-            "; the delay inside included"
-        }
-    );
-    let mut lines = vec![vec![
-        "type".to_owned(),
-        "readers".to_owned(),
-        "ns/pair".to_owned(),
-        format!("x {first}"),
-        "least".to_owned(),
-        "most".to_owned(),
-        "experiments".to_owned(),
-    ]];
-    for row in rows {
-        let own = sorted(&row.times, loops);
-        let reference = rows
-            .iter()
-            .find(|other| other.readers == row.readers && other.name == first)
-            .and_then(|other| median(&sorted(&other.times, loops)));
-        let show = |value: Option<f64>| value.map_or("-".to_owned(), human::digits);
-        lines.push(vec![
-            row.name.to_owned(),
-            row.readers.to_string(),
-            show(median(&own)),
-            median(&own)
-                .zip(reference)
-                .filter(|&(_, reference)| reference > 0.0)
-                .map_or("-".to_owned(), |(own, reference)| {
-                    human::ratio(own / reference)
-                }),
-            show(own.first().copied()),
-            show(own.last().copied()),
-            own.len().to_string(),
-        ]);
-    }
-    text.push_str(&columns(&lines));
-    if rows.iter().any(|row| row.readers > setup.cpus.len()) {
-        let _ = writeln!(
-            text,
-            "  more readers than the {} CPUs: times include those of the other readers' turns",
-            setup.cpus.len()
-        );
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::subject::Delay;
     use super::*;
 
     fn times() -> Times {
@@ -154,31 +75,5 @@ mod tests {
     fn the_originals_bias_is_its_own() {
         let run = &times().runs[0];
         assert_eq!(average(run, 10), 125_000);
-        let exact = sorted(&times(), 10);
-        assert!((exact[1] - 1250.0 / 11.0).abs() < 1e-9, "{exact:?}");
-        assert_eq!(median(&exact), Some(exact[1]));
-    }
-
-    #[test]
-    fn tables() {
-        let setup = Setup {
-            loops: 10,
-            readers: 1,
-            runs: 3,
-            delay: Delay::of(std::time::Duration::ZERO),
-            cpus: vec![0, 1],
-        };
-        let row = |name, readers, times| Row {
-            name,
-            readers,
-            times,
-        };
-        let half = Times::of(vec![vec![625; 6]]);
-        let rows = [
-            row("rcu", 6, times()),
-            row("hp", 6, half),
-            row("hp", 1, Times::default()),
-        ];
-        insta::assert_snapshot!(table(&rows, 10, &setup));
     }
 }

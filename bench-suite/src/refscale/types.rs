@@ -199,8 +199,39 @@ static TYPES: &[Type] = &[
     ),
 ];
 
-fn listed() -> impl Iterator<Item = &'static Type> {
+/// Those that can be had in user space.
+pub(super) fn listed() -> impl Iterator<Item = &'static Type> {
     TYPES.iter().filter(|kind| kind.kind != Kind::Refused)
+}
+
+impl Type {
+    /// What is measured.
+    pub(super) fn what(&self) -> &'static str {
+        self.what
+    }
+
+    fn about(&self) -> Option<&'static schemes::About> {
+        match self.kind {
+            Kind::Scheme(name) => schemes::all().iter().find(|about| about.name == name),
+            Kind::Own | Kind::Refused => None,
+        }
+    }
+
+    /// Whether `percpu` is under it.
+    pub(super) fn percpu(&self) -> bool {
+        let counted = ["percpu-ref", "futex-ref"].contains(&self.name);
+        counted || self.about().is_some_and(|about| about.percpu)
+    }
+}
+
+/// Whether a listed type is in this build.
+pub(super) fn support(name: &str) -> Support {
+    match listed().find(|kind| kind.name == name) {
+        Some(kind) if matches!(kind.kind, Kind::Scheme(_)) => kind
+            .about()
+            .map_or(Support::No("not in this build"), |about| about.read),
+        _ => Support::Yes,
+    }
 }
 
 /// `rcu,hp`, or `all`.

@@ -223,6 +223,15 @@ const NAMED: &[(&str, usize, &str, &str, &str, &str, f64)] = &[
         1e3,
     ),
     ("schbench", 0, "", "seed003", "256 cores", "requests/s", 1.0),
+    (
+        "rcuscale",
+        0,
+        "",
+        "external-hazptr",
+        "grace periods",
+        "average",
+        1e3,
+    ),
 ];
 
 /// What others published beside the variants of `group`.

@@ -222,7 +222,7 @@ fn record(job: &Job, config: &Config, outcome: &Outcome) -> Record {
         start,
         stop,
     };
-    let tallies: Vec<Tally> = (0..config.threads).map(|_| tally.clone()).collect();
+    let tallies: Vec<Tally> = (0..config.threads).map(|_| tally).collect();
     let rate = Rate::of(&tallies).expect("there is at least one thread");
     let mut record = Record::empty(job);
     fill(&mut record, &rate, job.threads);

@@ -34,6 +34,8 @@ use crate::schbench::kind as schbench;
 use crate::schemes::{self, About, Support};
 #[cfg(target_os = "linux")]
 use crate::whack;
+#[cfg(target_os = "linux")]
+use crate::{rcuscale, refscale};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -149,6 +151,10 @@ registry! {
     Phash => phash::KIND,
     #[cfg(target_os = "linux")]
     Ctxsw => ctxsw::KIND,
+    #[cfg(target_os = "linux")]
+    Ref => refscale::KIND,
+    #[cfg(target_os = "linux")]
+    Rcuscale => rcuscale::KIND,
     #[cfg(target_os = "linux")]
     Whack => whack::KIND,
     #[cfg(target_os = "linux")]
