@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ThreadSanitizer over the unit and integration tests and the examples of percpu,
-# hp and rcu-lite, on the two portable rungs.
+# ThreadSanitizer over the unit and integration tests of percpu, hp, rcu-lite and
+# the crates under bench-suite, and the examples, on the two portable rungs.
 #
 # What is not run, and why:
 # * The rseq rung. ThreadSanitizer does not see what inline assembly stores. A
@@ -30,7 +30,7 @@ options=(-Zbuild-std --target "$HOST" --target-dir target-tsan)
 parts() {
     local rung package
     for rung in membarrier fence; do
-        for package in percpu hp rcu-lite examples; do
+        for package in percpu hp rcu-lite refcounts phash rwsems examples; do
             echo "$rung $package"
         done
     done

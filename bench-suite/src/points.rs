@@ -137,11 +137,13 @@ impl Points {
 
     /// What `--dry-run` shows.
     pub(crate) fn plan(&self) -> String {
+        let fixed = self.jobs.iter().any(|job| job.time.is_zero());
         let mut text = format!(
-            "{} runs: {} points, {} repetition(s) of each; about {:.0} s in all\n",
+            "{} runs: {} points, {} repetition(s) of each; {} {:.0} s in all\n",
             self.count(),
             self.jobs.iter().filter(|job| runs_at_all(job)).count(),
             self.runs,
+            if fixed { "more than" } else { "about" },
             self.estimate().as_secs_f64().ceil(),
         );
         text.extend(self.beyond());
@@ -157,10 +159,16 @@ impl Points {
                 .map(|(name, value)| format!(", {name} {value}"))
                 .collect();
             match workloads::support(about(job), job) {
-                Support::Yes => text.push_str(&format!(
-                    "  {what}{:>5} threads ({threads}{pauses}{more}), {:?} after {:?}\n",
-                    job.threads, job.time, job.warmup
-                )),
+                Support::Yes => {
+                    let long = match job.time.is_zero() {
+                        true => "as long as its work takes".to_owned(),
+                        false => format!("{:?} after {:?}", job.time, job.warmup),
+                    };
+                    text.push_str(&format!(
+                        "  {what}{:>5} threads ({threads}{pauses}{more}), {long}\n",
+                        job.threads
+                    ));
+                }
                 Support::No(why) => text.push_str(&format!("  {what}skipped: {why}\n")),
             }
         }

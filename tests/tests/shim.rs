@@ -42,6 +42,7 @@ fn one_file_names_the_standard_atomics() {
         "rcu-lite",
         "bench-suite/refcounts",
         "bench-suite/phash",
+        "bench-suite/rwsems",
     ] {
         sources(&root.join(package).join("src"), &mut files);
     }

@@ -205,7 +205,7 @@ impl<F: Futex> PiMutex<F> {
 #[cfg(all(test, not(loom), target_os = "linux", not(miri)))]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU32 as Count, Ordering::SeqCst};
+    use percpu::sync::atomic::{AtomicU32 as Count, Ordering::SeqCst};
 
     #[test]
     fn one_at_a_time() {

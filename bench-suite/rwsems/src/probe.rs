@@ -123,8 +123,8 @@ mod imp {
 #[cfg(all(target_os = "linux", not(miri)))]
 mod imp {
     use super::*;
+    use percpu::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::io;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Condvar, Mutex};
     use std::time::{Duration, Instant};
 

@@ -19,9 +19,9 @@
 
 use crate::{About, AtOnce, Region, Vma};
 use core::fmt;
+use percpu::sync::atomic::{AtomicPtr, Ordering};
 use refcounts::plain::Plain;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 const NOBODY: &str = "nobody waits for anybody";

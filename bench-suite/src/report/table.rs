@@ -89,13 +89,21 @@ pub(crate) fn render(records: &[Record], workload: Workload, asked: Option<&str>
     let meaning = format!("{}: {}", workload.name(), meaning(view, &all.reference));
     let _ = writeln!(text, "\n{}", wrapped(&meaning));
     let mut point = String::new();
-    for (table, group) in tables(&all, view).iter().zip(&all.groups) {
+    let named = |at: usize| {
+        let group = all.groups.get(at)?;
+        theirs::named(workload.name(), group)
+    };
+    for (at, table) in tables(&all, view).iter().enumerate() {
         if table.point != point {
             point.clone_from(&table.point);
             let _ = writeln!(text, "  {point}:");
         }
         text.push_str(&table.text());
-        if let Some(named) = theirs::named(workload.name(), group) {
+        let next = named(at + 1).map(|next| &raw const *next.table);
+        // The same figures of others stand once, below the last table that they belong to.
+        if let Some(named) = named(at)
+            && next != Some(&raw const *named.table)
+        {
             text.push_str(&align(&named.rows()));
             let _ = writeln!(text, "{}", wrapped(&format!("  note: {}", named.caveat())));
         }

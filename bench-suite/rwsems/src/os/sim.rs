@@ -130,7 +130,7 @@ pub(crate) fn thread_id() -> u32 {
 
 #[cfg(not(loom))]
 fn new_id() -> u32 {
-    use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use percpu::sync::atomic::{AtomicU32, Ordering::Relaxed};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Relaxed: numbers differ, that is all.
     1 + NEXT.fetch_add(1, Relaxed) % (OWNER - 1)
