@@ -399,24 +399,7 @@ pub(crate) fn list() -> Result<(), Trouble> {
         "which rung runs here and why, topology, kernel features",
     );
     let more = [
-        (
-            "schbench",
-            "schbench for real: wakeup and request latency on this kernel's futexes",
-        ),
-        ("ref", "refscale in user space: one acquire and release"),
-        (
-            "rcuscale",
-            "rcuscale in user space: grace periods of writers",
-        ),
-        (
-            "whack",
-            "whack_mmap_sem: page faults of many threads in one buffer",
-        ),
         ("inversion", "how long an urgent thread waits for each lock"),
-        (
-            "futex-hash",
-            "perf bench futex hash, over numbers of buckets",
-        ),
         ("compare", "two files of records, point by point"),
         ("report", "files of records as one page, pictures, tables"),
         ("published", "numbers of others, with source and errata"),

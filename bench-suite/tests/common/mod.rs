@@ -36,7 +36,15 @@ pub(crate) const TRACKERS: [&str; 12] = [
 ];
 /// The workload of the locks.
 pub(crate) const OTHERS: &[&str] = if cfg!(target_os = "linux") {
-    &["rwsem"]
+    &[
+        "rwsem",
+        "ref",
+        "rcuscale",
+        "whack",
+        "futex-hash",
+        "schbench",
+        "schbench-phash",
+    ]
 } else {
     &[]
 };
