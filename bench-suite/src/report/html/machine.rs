@@ -80,13 +80,13 @@ fn measurement(records: &[Record]) -> Vec<(String, String)> {
         let values = records.iter().filter_map(|r| r.params.get(key));
         few(values.filter_map(show).collect())
     };
-    let seconds = |value: &Value| {
-        let ns = value.as_f64()? * 1e9;
-        Some(if ns == 0.0 {
-            "0".to_owned()
-        } else {
-            crate::report::human::nanoseconds(ns)
-        })
+    let seconds = |value: &Value| match value.as_f64()? {
+        0.0 => Some("0".to_owned()),
+        s => Some(crate::report::human::nanoseconds(s * 1e9)),
+    };
+    let time = |value: &Value| match value.as_f64()? {
+        0.0 => Some("as long as its work takes".to_owned()),
+        s => Some(crate::report::human::nanoseconds(s * 1e9)),
     };
     let plain = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
@@ -96,7 +96,7 @@ fn measurement(records: &[Record]) -> Vec<(String, String)> {
     let repetitions = few(runs.values().map(ToString::to_string).collect());
     [
         ("runs of each point", repetitions),
-        ("measured time of a run", param("time_s", seconds)),
+        ("measured time of a run", param("time_s", time)),
         ("warm-up before", param("warmup_s", seconds)),
         (
             "order",

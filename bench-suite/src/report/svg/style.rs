@@ -107,6 +107,35 @@ pub(crate) fn of(name: &str) -> Style {
         "shootdown" => (WINE, Dashed, Ring),
         "mutex" => (SLATE, Dashed, Square),
         "rwlock" => (SLATE, Dotted, Diamond),
+        "vanilla" => (BLACK, Solid, Disc),
+        "pi-single" => (SLATE, Dashed, Square),
+        "pi-multi" => (INDIGO, Solid, Triangle),
+        "rwbase" => (GREEN, Dashed, Diamond),
+        "std" => (ORANGE, Dotted, Square),
+        "parking-lot" => (OLIVE, Dashed, Disc),
+        "percpu" => (TEAL, Solid, Ring),
+        "vma-refcount" => (WINE, Dashed, Triangle),
+        "vma-hp" => (VERMILLION, Solid, Square),
+        "vma-rcu" => (BLUE, Solid, Square),
+        "refcnt" => (BLACK, Solid, Square),
+        "futex-ref" => (INDIGO, Dotted, Square),
+        "typesafe_ref" => (OLIVE, Dashed, Square),
+        "typesafe_lock" => (OLIVE, Dotted, Triangle),
+        "typesafe_seqlock" => (OLIVE, Dotted, Diamond),
+        "acqrel" => (GREY, Dashed, Disc),
+        "clock" => (GREY, Dotted, Triangle),
+        "lock" => (SLATE, Solid, Disc),
+        "hp-sync" => (VERMILLION, Dashed, Triangle),
+        "hp-drain" => (VERMILLION, Dotted, Square),
+        "locked-one" => (ORANGE, Solid, Disc),
+        "locked-many" => (ORANGE, Dashed, Triangle),
+        "own-one" => (TEAL, Solid, Square),
+        "own-many" => (TEAL, Dashed, Diamond),
+        "global" => (ORANGE, Solid, Square),
+        "private" => (SKY, Solid, Diamond),
+        "auto" => (GREEN, Dashed, Triangle),
+        "immutable" => (PINK, Dashed, Diamond),
+        "shared" => (WINE, Dotted, Ring),
         other if other.starts_with(THEIRS) => (GREY, Dashed, Ring),
         other => {
             let sum = other.bytes().fold(7usize, |sum, byte| {
@@ -152,11 +181,18 @@ pub(crate) fn is_ours(variant: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schemes;
+    use crate::workloads::Workload;
 
     #[test]
     fn no_two_variants_look_alike() {
-        let all: Vec<(&str, Style)> = schemes::listed()
+        for workload in Workload::ALL {
+            alike(*workload);
+        }
+    }
+
+    fn alike(workload: Workload) {
+        let all: Vec<(&str, Style)> = workload
+            .listed()
             .map(|about| about.name)
             .filter(|name| *name != "heavy-barrier")
             .map(|name| (name, of(name)))
@@ -165,7 +201,8 @@ mod tests {
             for (other, same) in &all[..i] {
                 assert!(
                     (style.colour, style.dash, style.mark) != (same.colour, same.dash, same.mark),
-                    "{name} and {other}"
+                    "{}: {name} and {other}",
+                    workload.name()
                 );
             }
         }
