@@ -80,7 +80,10 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     if let Some(inside) = &ask.inside {
         return one(ask, &inside[0], &inside[1]);
     }
-    refuse(options)?;
+    options.without_runs_but(
+        "inversion (use --locks, --hold, --burn)",
+        &["--runs", "--json", "--quick", "--dry-run"],
+    )?;
     let runs = options.runs.unwrap_or(if options.quick { 1 } else { 5 });
     let names: Vec<&'static str> = if ask.locks.is_empty() {
         locks().collect()
@@ -153,26 +156,6 @@ pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
         Some(file) => file.finish().map(|_| ()),
         None => Ok(()),
     }
-}
-
-/// What has no meaning here. (`--runs` and `--json` have.)
-fn refuse(options: &Options) -> Result<(), Trouble> {
-    for (option, given) in [
-        ("--threads", options.threads.is_some()),
-        ("--variants", options.variants.is_some()),
-        ("--time", options.time.is_some()),
-        ("--warmup", options.warmup.is_some()),
-        ("--budget", options.budget.is_some()),
-        ("--csv", options.csv.is_some()),
-        ("--resume", options.resume.is_some()),
-    ] {
-        if given {
-            return Err(Trouble::Usage(format!(
-                "{option}: has no meaning for inversion (use --locks, --hold, --burn)"
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn heading() -> Vec<String> {
