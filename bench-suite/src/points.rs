@@ -148,7 +148,7 @@ impl Points {
         );
         text.extend(self.beyond());
         for job in &self.jobs {
-            let what = format!("{:<8}{:<18}", job.workload.name(), job.variant);
+            let what = format!("{:<15}{:<18}", job.workload.name(), job.variant);
             let threads = format!("{} readers, {} writers", job.readers, job.writers);
             let pauses = job.pauses.map_or(String::new(), |pauses| {
                 format!(", hold {:?}, {} idle", pauses.hold, pauses.idle)

@@ -243,7 +243,10 @@ fn bad_input_is_one_line() {
         (vec!["--time", "1s", "-r", "1"], "--time"),
         (vec!["--warmup", "1s", "--settle", "1s"], "--settle"),
         (vec!["--variants", "global", "-S"], "-S"),
+        (vec!["--variants", "private", "-b", "8,0"], "-b 0"),
+        (vec!["--variants", "global", "-b", "-1"], "-b -1"),
         (vec!["--pin", "none"], "--pin"),
+        (vec!["--window", "20ms"], "--window"),
         (vec!["--format", "original", "--runs", "2"], "--runs"),
         (vec!["--format", "original", "-b", "2,4"], "-b"),
     ] {

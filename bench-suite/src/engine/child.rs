@@ -114,10 +114,20 @@ pub(crate) fn end_on_panic() {
     }));
 }
 
+/// How long a run of fixed work may take, in seconds: nobody knows before how long it should.
+const FIXED_WORK: u64 = 24 * 60 * 60;
+
+/// After how many seconds a run hangs.
+fn patience(job: &Job) -> u64 {
+    match job.time.is_zero() {
+        true => FIXED_WORK,
+        false => 60 + (job.time + job.warmup).as_secs() + job.threads as u64 / 20,
+    }
+}
+
 /// In the child: die of an alarm when the run takes far longer than it should.
 pub(crate) fn set_alarm(job: &Job) {
-    let limit = job.time + job.warmup;
-    let seconds = 60 + limit.as_secs() + job.threads as u64 / 20;
+    let seconds = patience(job);
     #[cfg(unix)]
     // SAFETY: `alarm` takes a number and touches no memory; the default action of its signal ends the process.
     unsafe {
@@ -130,6 +140,25 @@ pub(crate) fn set_alarm(job: &Job) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Slow is not wrong: only what has a time can exceed it.
+    #[test]
+    fn fixed_work_takes_as_long_as_it_takes() {
+        use crate::cli::Cli;
+        use crate::points::Points;
+        use crate::workloads::{Ask, Workload};
+        use clap::Parser;
+        use std::time::Duration;
+        let options = Cli::parse_from(["hpbench", "--time", "90s", "--warmup", "30s"]).options;
+        let ask = Ask {
+            threads: Some(vec![40]),
+            ..Ask::default()
+        };
+        let mut job = Points::of(Workload::Read, &ask, &options).jobs.remove(0);
+        assert_eq!(patience(&job), 60 + 120 + 2);
+        job.time = Duration::ZERO;
+        assert_eq!(patience(&job), FIXED_WORK);
+    }
 
     #[test]
     fn last_words_are_one_line() {

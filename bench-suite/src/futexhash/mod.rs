@@ -152,7 +152,17 @@ fn table(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     if options.pin.is_some() {
         return usage("--pin: has no meaning for futex-hash, thread i is on the i-th online CPU");
     }
+    if options.window.is_some() {
+        return usage(
+            "--window: has no meaning for futex-hash, threads count at the end, as the original's",
+        );
+    }
     let sizes = ask.buckets.as_ref().map_or(&[][..], |list| &list.0);
+    if options.variants.is_some() && sizes.iter().any(|size| matches!(size, None | Some(0))) {
+        return usage(
+            "-b 0 (global), -b -1 (auto) and --variants say the same, only one of them can be given",
+        );
+    }
     refuse(ask, sizes)?;
     let mut options = options.clone();
     options.pin = Some(Pin::Pu);
