@@ -1,0 +1,40 @@
+//! Lock-free structures over many ways to keep their nodes alive.
+//!
+//! Floor 3 of the workspace, beside `bench-suite`, which measures them. What is compared is the scheme: the structures
+//! are one code for all, so that whatever differs is the scheme's.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `scheme` | the traits: scheme, a thread's part, an operation's protection |
+//! | `schemes` | one file a scheme, and the registry |
+//! | `about` | what people and structures should know of a scheme |
+//! | `census` | births, deaths, canaries |
+//! | `cell`, `stack`, `queue` | the structures |
+//!
+//! ```
+//! use structures::{Census, Stack, schemes::{Hp, Native}};
+//!
+//! let census = Census::leak();
+//! let stack = Stack::<Hp<Native>>::new(census);
+//! let mut thread = stack.thread();
+//! stack.push(&mut thread, 1);
+//! stack.push(&mut thread, 2);
+//! assert_eq!(stack.pop(&mut thread), Some(2));
+//! assert_eq!(stack.pop(&mut thread), Some(1));
+//! assert_eq!(stack.pop(&mut thread), None);
+//! drop(thread);
+//! stack.flush();
+//! assert_eq!((census.count().nodes, census.dead_seen()), (0, 0));
+//! ```
+
+mod about;
+mod census;
+mod scheme;
+pub mod schemes;
+mod stack;
+
+pub use about::{About, Kind, Protects, Support};
+pub use census::{Census, Count, Life, Node};
+pub use scheme::{Guard, Scheme, Thread, tag_bits, untagged};
+pub use schemes::{Visit, dispatch};
+pub use stack::Stack;
