@@ -24,11 +24,24 @@ pub enum Kind {
     Stack,
     /// Michael and Scott's queue.
     Queue,
+    /// Harris and Michael's ordered list.
+    List,
+    /// A table of such lists.
+    Hash,
+    /// A skip list.
+    Skip,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: &'static [Kind] = &[Kind::Cell, Kind::Stack, Kind::Queue];
+    pub const ALL: &'static [Kind] = &[
+        Kind::Cell,
+        Kind::Stack,
+        Kind::Queue,
+        Kind::List,
+        Kind::Hash,
+        Kind::Skip,
+    ];
 
     /// The name for `--ds`.
     #[must_use]
@@ -37,6 +50,9 @@ impl Kind {
             Kind::Cell => "cell",
             Kind::Stack => "stack",
             Kind::Queue => "queue",
+            Kind::List => "list",
+            Kind::Hash => "hash",
+            Kind::Skip => "skip",
         }
     }
 }

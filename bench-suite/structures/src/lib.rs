@@ -10,6 +10,9 @@
 //! | `about` | what people and structures should know of a scheme |
 //! | `census` | births, deaths, canaries |
 //! | `cell`, `stack`, `queue` | the structures |
+//! | `map` | what the maps have in common |
+//! | `chain`, `list`, `hash` | ordered chains: one, and a table of them |
+//! | `tower`, `skip` | the skip list: its nodes and walks, its operations |
 //!
 //! ```
 //! use structures::{Census, Stack, schemes::{Hp, Native}};
@@ -29,12 +32,23 @@
 
 mod about;
 mod census;
+mod chain;
+mod fault;
+mod hash;
+mod list;
+mod map;
 mod scheme;
 pub mod schemes;
+mod skip;
 mod stack;
+mod tower;
 
 pub use about::{About, Kind, Protects, Support};
 pub use census::{Census, Count, Life, Node};
+pub use hash::HashMap;
+pub use list::List;
+pub use map::{Map, Scan};
 pub use scheme::{Guard, Scheme, Thread, tag_bits, untagged};
 pub use schemes::{Visit, dispatch};
+pub use skip::SkipList;
 pub use stack::Stack;
