@@ -10,6 +10,7 @@
 //! | `about` | what people and structures should know of a scheme |
 //! | `census` | births, deaths, canaries |
 //! | `cell`, `stack`, `queue` | the structures |
+//! | `linear` | whether a concurrent history could have happened one operation after another |
 //!
 //! ```
 //! use structures::{Census, Stack, schemes::{Hp, Native}};
@@ -28,13 +29,18 @@
 //! ```
 
 mod about;
+mod cell;
 mod census;
+pub mod linear;
+mod queue;
 mod scheme;
 pub mod schemes;
 mod stack;
 
 pub use about::{About, Kind, Protects, Support};
+pub use cell::{Cell, SwapCell};
 pub use census::{Census, Count, Life, Node};
+pub use queue::Queue;
 pub use scheme::{Guard, Scheme, Thread, tag_bits, untagged};
-pub use schemes::{Visit, dispatch};
+pub use schemes::{Visit, VisitCell, dispatch, dispatch_cell};
 pub use stack::Stack;
