@@ -13,6 +13,7 @@
 //! | `map` | what the maps have in common |
 //! | `chain`, `list`, `hash` | ordered chains: one, and a table of them |
 //! | `tower`, `skip` | the skip list: its nodes and walks, its operations |
+//! | `linear` | whether a concurrent history could have happened one operation after another |
 //!
 //! ```
 //! use structures::{Census, Stack, schemes::{Hp, Native}};
@@ -31,12 +32,17 @@
 //! ```
 
 mod about;
+mod cell;
 mod census;
 mod chain;
 mod fault;
 mod hash;
+pub mod linear;
 mod list;
 mod map;
+#[cfg(test)]
+mod planted;
+mod queue;
 mod scheme;
 pub mod schemes;
 mod skip;
@@ -44,11 +50,13 @@ mod stack;
 mod tower;
 
 pub use about::{About, Kind, Protects, Support};
+pub use cell::{Cell, SwapCell};
 pub use census::{Census, Count, Life, Node};
 pub use hash::HashMap;
 pub use list::List;
 pub use map::{Map, Scan};
+pub use queue::Queue;
 pub use scheme::{Guard, Scheme, Thread, tag_bits, untagged};
-pub use schemes::{Visit, dispatch};
+pub use schemes::{Visit, VisitCell, dispatch, dispatch_cell};
 pub use skip::SkipList;
 pub use stack::Stack;

@@ -24,6 +24,11 @@
 //! changed before the object is retired. Where it is not (a queue's dead node goes on pointing to its successor), the
 //! structure looks again at a word that is, with [`Guard::unchanged`]. Schemes that protect everything answer `true`
 //! without looking.
+//!
+//! Where the structure follows a pointer only after an exchange of its own has succeeded, which could not have if the node
+//! had been unlinked before, the exchange is the validation: then [`Guard::announce`] is enough. It needs no fence even
+//! where `protect` does. Whoever retires the node found, by an exchange that acquires, what that exchange released, and
+//! with it the slot.
 
 use crate::{About, Node};
 use percpu::sync::atomic::AtomicPtr;
@@ -104,6 +109,10 @@ pub trait Guard {
 
     /// Whether `src` still holds `seen`, after the last `protect`. Schemes that protect everything need not know.
     fn unchanged<T>(&self, src: &AtomicPtr<T>, seen: *mut T) -> bool;
+
+    /// Puts `node`, tag bits or not, into a slot, without making sure of anything; see the module. Not for following it
+    /// before an exchange with Release has shown that it was not unlinked.
+    fn announce<T>(&mut self, slot: usize, node: *mut T);
 
     /// Ends the protection of one slot early.
     fn clear(&mut self, slot: usize);

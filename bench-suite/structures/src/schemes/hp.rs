@@ -5,7 +5,7 @@
 //! The three run the same code. The rung is a property of the process: whoever wants a forced one asks for it in the
 //! environment of a child.
 
-use crate::scheme::{Guard, Scheme, Thread, tag_bits};
+use crate::scheme::{Guard, Scheme, Thread, tag_bits, untagged};
 use crate::{About, Node, Protects};
 use ::hp::{Domain, HazardPointer};
 use percpu::sync::atomic::{AtomicPtr, Ordering};
@@ -147,6 +147,12 @@ impl<const K: usize> Guard for Held<'_, K> {
         // Acquire: not before `protect` has filled the slot. On the rungs without a fence the reclaimer's barrier stands
         // between an earlier look here and a slot that its scan misses.
         ::hp::ptr_eq(src.load(Ordering::Acquire), seen)
+    }
+
+    #[inline(always)]
+    fn announce<T>(&mut self, slot: usize, node: *mut T) {
+        self.used = self.used.max(slot + 1);
+        self.slots[slot].protect_raw(untagged(node).cast());
     }
 
     #[inline(always)]

@@ -3,9 +3,9 @@
 //! Floor 3 (`structures`). A retirement is a push to a block of the thread's own; threads hand their blocks over when
 //! they end.
 
+use super::section::only_loads;
 use crate::scheme::{Guard, Scheme, Thread};
 use crate::{About, Node, Protects};
-use percpu::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Nodes in a block.
@@ -128,19 +128,7 @@ impl Thread for Leaking<'_> {
 pub struct Reaching<'g>(&'g mut Blocks);
 
 impl Guard for Reaching<'_> {
-    #[inline(always)]
-    fn protect<T>(&mut self, _: usize, src: &AtomicPtr<T>) -> *mut T {
-        // Acquire: pairs with the store that published the node.
-        src.load(Ordering::Acquire)
-    }
-
-    #[inline(always)]
-    fn unchanged<T>(&self, _: &AtomicPtr<T>, _: *mut T) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn clear(&mut self, _: usize) {}
+    only_loads!();
 
     #[inline(always)]
     unsafe fn retire<T: Node>(&mut self, node: *mut T) {
