@@ -26,7 +26,7 @@
 //! | "Mark" | exchange of the node's own `next`, AcqRel | Release: whoever sees the mark sees what the remover did before; Acquire: as "Look" |
 //! | "Unlink" | exchange of the predecessor's `next`, AcqRel | Release carries "Link" of the one behind on; Acquire comes before the retirement |
 
-use crate::fault::{Fault, planted};
+use crate::fault::{Fault, pause, planted};
 use crate::map::{Scan, is_marked, keeps_everything, marked};
 use crate::scheme::{Guard, Scheme, untagged};
 use crate::{Census, Life, Node};
@@ -103,7 +103,8 @@ impl<'a> Chain<'a> {
             } else {
                 guard.protect(cursor.next, cursor.word)
             };
-            if is_marked(node) {
+            let lost = is_marked(node);
+            if lost {
                 if !planted(Fault::Unvalidated) {
                     return Found::Lost;
                 }
@@ -116,7 +117,9 @@ impl<'a> Chain<'a> {
             self.census.look(&entry.life);
             // Acquire: "Look".
             let next = entry.next.load(Ordering::Acquire);
-            if !is_marked(next) {
+            // The second half of the fault: nothing can be unlinked behind a mark.
+            if !is_marked(next) || (planted(Fault::Unvalidated) && lost) {
+                pause();
                 return Found::Node(node, next);
             }
             self.unlink(guard, cursor.word, node, next);
@@ -218,6 +221,7 @@ impl<'a> Chain<'a> {
                 // SAFETY: not published yet. Relaxed: "Link" publishes it.
                 unsafe { (*new).next.store(place.node, Ordering::Relaxed) };
             }
+            pause();
             // Release: "Link". Relaxed on failure: found again. What is behind is protected, so it is no other node at the
             // same address; the word had a mark if the one before were removed.
             if place
@@ -255,6 +259,7 @@ impl<'a> Chain<'a> {
             {
                 continue;
             }
+            pause();
             if !self.unlink(guard, place.word, place.node, place.next) {
                 if planted(Fault::RetiredTwice) {
                     // SAFETY: none: this is the fault. The schemes that it is planted under notice.

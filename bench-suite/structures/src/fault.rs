@@ -1,7 +1,7 @@
-//! Faults that tests plant in the maps, to see that a test notices.
+//! Faults that tests plant in the maps, to see that a test notices, and points where a test gives other threads a moment.
 //!
-//! Floor 3 (`structures`). Owns a thread's planted fault, in this crate's own tests; elsewhere nothing is planted, and the
-//! question costs nothing. A fault is a thread's, so tests do not disturb each other.
+//! Floor 3 (`structures`). Owns a thread's planted fault, in this crate's own tests; elsewhere nothing is planted, nobody
+//! pauses, and asking costs nothing. A fault is a thread's, so tests do not disturb each other.
 
 /// A step left out, or done twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,3 +46,26 @@ pub(crate) fn planted(fault: Fault) -> bool {
 pub(crate) const fn planted(_: Fault) -> bool {
     false
 }
+
+/// Between two steps that another thread may come between: sometimes lets it.
+#[cfg(test)]
+pub(crate) fn pause() {
+    thread_local! {
+        static TURN: std::cell::Cell<u32> = const { std::cell::Cell::new(1) };
+    }
+    let turn = TURN
+        .get()
+        .wrapping_mul(1_664_525)
+        .wrapping_add(1_013_904_223);
+    TURN.set(turn);
+    if turn >> 30 == 0 {
+        for _ in 0..turn >> 27 & 7 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Between two steps that another thread may come between.
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) const fn pause() {}

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const THREADS: u64 = 4;
-const EACH: u64 = if cfg!(miri) { 12 } else { 100 };
+const EACH: u64 = if cfg!(miri) { 12 } else { 300 };
 const KEYS: u64 = 4;
 
 /// How long a fault may hide.

@@ -30,7 +30,7 @@
 //! | "Check" | exchange of the new node's topmost `next` by itself, AcqRel | "Mark" of the same word: one of the two sees the other |
 //! | "Aim" | exchange of the new node's own `next` on a level, before it is linked there, Relaxed | "Mark" of the same word; "Link" publishes it |
 
-use crate::fault::{Fault, planted};
+use crate::fault::{Fault, pause, planted};
 use crate::map::{Map, Scan, is_marked, keeps_everything};
 use crate::scheme::{Guard, Scheme, Thread, untagged};
 use crate::tower::{self, HEIGHT, Lost, Place, SLOTS, Tower, Towers, Walk, add_link, drop_link};
@@ -76,6 +76,7 @@ impl<S: Scheme> SkipList<S> {
         if self.height.load(Ordering::Relaxed) < height {
             self.height.fetch_max(height, Ordering::Relaxed);
         }
+        pause();
         let mut level = 1;
         while level < height {
             // SAFETY: as above; the way is protected by the walk.
@@ -91,7 +92,9 @@ impl<S: Scheme> SkipList<S> {
             }
         }
         // SAFETY: as above.
-        let top = unsafe { (*node).next(height - 1) };
+        let tower = unsafe { &*node };
+        self.census.look(&tower.life);
+        let top = tower.next(height - 1);
         if !planted(Fault::Unchecked) && check(top) {
             self.towers().find::<true, G>(guard, key);
         }
@@ -133,6 +136,7 @@ impl<S: Scheme> SkipList<S> {
             let word = unsafe { self.towers().word(place.node, level) };
             // SAFETY: this thread is the inserter, and has a link. Counted before it can be found on this level.
             unsafe { add_link(node) };
+            pause();
             // Release: "Link". Relaxed on failure: looked at again.
             if word
                 .compare_exchange(behind, node, Ordering::Release, Ordering::Relaxed)
@@ -253,6 +257,7 @@ impl<S: Scheme> Map for SkipList<S> {
                 return None;
             }
         }
+        pause();
         let mut left = false;
         for level in (0..height).rev() {
             // Relaxed: marked, so it does not change any more; "Mark" has acquired it.

@@ -22,7 +22,7 @@
 //! | "Unlink" | exchange of the predecessor's `next` on a level, AcqRel | Release carries "Link" of the one behind on; Acquire comes before "Drop" |
 //! | "Drop" | one link less, AcqRel | itself: whoever takes the last one comes after all that others did |
 
-use crate::fault::{Fault, planted};
+use crate::fault::{Fault, pause, planted};
 use crate::map::{is_marked, marked};
 use crate::scheme::{Guard, Scheme, untagged};
 use crate::{Census, Life, Node};
@@ -253,7 +253,8 @@ impl<'a> Towers<'a> {
             } else {
                 guard.protect(place.ahead, word)
             };
-            if is_marked(node) {
+            let lost = is_marked(node);
+            if lost {
                 if !planted(Fault::Unvalidated) {
                     return Err(Lost);
                 }
@@ -266,10 +267,12 @@ impl<'a> Towers<'a> {
             self.census.look(&tower.life);
             // Acquire: "Look".
             let next = tower.next(level).load(Ordering::Acquire);
-            if is_marked(next) {
+            // The second half of the fault: nothing can be unlinked behind a mark.
+            if is_marked(next) && !(planted(Fault::Unvalidated) && lost) {
                 self.unlink(guard, word, node, next);
             } else if tower.key < key {
                 place.step(node);
+                pause();
             } else {
                 return Ok(node);
             }
