@@ -103,6 +103,7 @@ impl<'a> Chain<'a> {
             } else {
                 guard.protect(cursor.next, cursor.word)
             };
+            pause();
             let lost = is_marked(node);
             if lost {
                 if !planted(Fault::Unvalidated) {
@@ -119,7 +120,6 @@ impl<'a> Chain<'a> {
             let next = entry.next.load(Ordering::Acquire);
             // The second half of the fault: nothing can be unlinked behind a mark.
             if !is_marked(next) || (planted(Fault::Unvalidated) && lost) {
-                pause();
                 return Found::Node(node, next);
             }
             self.unlink(guard, cursor.word, node, next);
@@ -135,6 +135,7 @@ impl<'a> Chain<'a> {
         node: *mut Entry,
         next: *mut Entry,
     ) -> bool {
+        pause();
         // AcqRel: "Unlink". Relaxed on failure: looked at again. `node` is protected, so no other has its address.
         let done = word
             .compare_exchange(node, untagged(next), Ordering::AcqRel, Ordering::Relaxed)
@@ -245,6 +246,7 @@ impl<'a> Chain<'a> {
             // SAFETY: protected by `find`, until the next one.
             let entry = unsafe { &*place.node };
             let value = entry.value;
+            pause();
             // AcqRel: "Mark". Relaxed on failure: found again.
             if !planted(Fault::Unmarked)
                 && entry
@@ -259,7 +261,6 @@ impl<'a> Chain<'a> {
             {
                 continue;
             }
-            pause();
             if !self.unlink(guard, place.word, place.node, place.next) {
                 if planted(Fault::RetiredTwice) {
                     // SAFETY: none: this is the fault. The schemes that it is planted under notice.

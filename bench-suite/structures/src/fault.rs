@@ -1,4 +1,4 @@
-//! Faults that tests plant in the maps, to see that a test notices, and points where a test gives other threads a moment.
+//! Faults that tests plant in the maps, to see that a test notices, and pauses where a test lets something come between.
 //!
 //! Floor 3 (`structures`). Owns a thread's planted fault, in this crate's own tests; elsewhere nothing is planted, nobody
 //! pauses, and asking costs nothing. A fault is a thread's, so tests do not disturb each other.
@@ -47,21 +47,38 @@ pub(crate) const fn planted(_: Fault) -> bool {
     false
 }
 
-/// Between two steps that another thread may come between: sometimes lets it.
+#[cfg(test)]
+thread_local! {
+    /// What comes between, and how many pauses before it.
+    static BETWEEN: std::cell::RefCell<Option<(usize, Box<dyn FnOnce()>)>> =
+        const { std::cell::RefCell::new(None) };
+}
+
+/// Lets `what` happen at the calling thread's pause after the next `pauses`. What was to happen and has not is dropped.
+#[cfg(test)]
+pub(crate) fn come_between(pauses: usize, what: impl FnOnce() + 'static) {
+    BETWEEN.with_borrow_mut(|between| *between = Some((pauses, Box::new(what))));
+}
+
+/// Nothing comes between any more; says whether something was still to come.
+#[cfg(test)]
+pub(crate) fn alone() -> bool {
+    BETWEEN.take().is_some()
+}
+
+/// Between two steps that another thread may come between.
 #[cfg(test)]
 pub(crate) fn pause() {
-    thread_local! {
-        static TURN: std::cell::Cell<u32> = const { std::cell::Cell::new(1) };
-    }
-    let turn = TURN
-        .get()
-        .wrapping_mul(1_664_525)
-        .wrapping_add(1_013_904_223);
-    TURN.set(turn);
-    if turn >> 30 == 0 {
-        for _ in 0..turn >> 27 & 7 {
-            std::thread::yield_now();
+    let now = BETWEEN.with_borrow_mut(|between| match between {
+        Some((0, _)) => between.take(),
+        Some((pauses, _)) => {
+            *pauses -= 1;
+            None
         }
+        None => None,
+    });
+    if let Some((_, what)) = now {
+        what();
     }
 }
 

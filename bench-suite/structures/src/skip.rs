@@ -91,6 +91,7 @@ impl<S: Scheme> SkipList<S> {
                 }
             }
         }
+        pause();
         // SAFETY: as above.
         let tower = unsafe { &*node };
         self.census.look(&tower.life);
@@ -122,6 +123,7 @@ impl<S: Scheme> SkipList<S> {
         let mut place = Place::at(way);
         loop {
             let behind = self.towers().advance(guard, &mut place, level, key)?;
+            pause();
             // Relaxed: only this thread and "Mark" change it.
             let aim = own.load(Ordering::Relaxed);
             // Relaxed: "Aim".
@@ -224,6 +226,7 @@ impl<S: Scheme> Map for SkipList<S> {
             let height = unsafe { (*new).height() };
             // SAFETY: protected by the walk.
             let word = unsafe { self.towers().word(walk.place.node, 0) };
+            pause();
             // Release: "Link". Relaxed on failure: found again.
             if word
                 .compare_exchange(walk.node, new, Ordering::Release, Ordering::Relaxed)
@@ -257,7 +260,6 @@ impl<S: Scheme> Map for SkipList<S> {
                 return None;
             }
         }
-        pause();
         let mut left = false;
         for level in (0..height).rev() {
             // Relaxed: marked, so it does not change any more; "Mark" has acquired it.

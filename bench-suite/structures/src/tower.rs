@@ -95,6 +95,7 @@ impl Tower {
     #[inline(always)]
     pub(crate) fn mark(&self, level: usize) -> bool {
         let word = self.next(level);
+        pause();
         // Relaxed: the exchange makes sure.
         let mut next = word.load(Ordering::Relaxed);
         while !is_marked(next) {
@@ -253,6 +254,7 @@ impl<'a> Towers<'a> {
             } else {
                 guard.protect(place.ahead, word)
             };
+            pause();
             let lost = is_marked(node);
             if lost {
                 if !planted(Fault::Unvalidated) {
@@ -272,7 +274,6 @@ impl<'a> Towers<'a> {
                 self.unlink(guard, word, node, next);
             } else if tower.key < key {
                 place.step(node);
-                pause();
             } else {
                 return Ok(node);
             }
@@ -288,6 +289,7 @@ impl<'a> Towers<'a> {
         node: *mut Tower,
         next: *mut Tower,
     ) -> bool {
+        pause();
         // AcqRel: "Unlink". Relaxed on failure: looked at again. `node` is protected, so no other has its address.
         let done = word
             .compare_exchange(node, untagged(next), Ordering::AcqRel, Ordering::Relaxed)
@@ -343,6 +345,7 @@ impl<'a> Towers<'a> {
 /// The link was the caller's: a level that it led past the node, or the inserter's.
 #[inline(always)]
 pub(crate) unsafe fn drop_link<G: Guard>(guard: &mut G, node: *mut Tower) {
+    pause();
     // SAFETY: the link that is dropped kept it from being retired. AcqRel: "Drop".
     if unsafe { (*node).links.fetch_sub(1, Ordering::AcqRel) } == 1 {
         // SAFETY: from `alloc`; it is on no level, and no inserter will link it; only one thread takes the last link.

@@ -307,6 +307,7 @@ impl<F> Drop for Using<'_, '_, F> {
 
 /// Gives others a moment; sometimes a longer one.
 fn linger() {
+    crate::fault::pause();
     thread_local! {
         static TURN: std::cell::Cell<u32> = const { std::cell::Cell::new(1) };
     }
