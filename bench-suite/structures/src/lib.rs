@@ -10,6 +10,7 @@
 //! | `about` | what people and structures should know of a scheme |
 //! | `census` | births, deaths, canaries |
 //! | `cell`, `stack`, `queue` | the structures |
+//! | `alloc` | calls of the allocator |
 //! | `linear` | whether a concurrent history could have happened one operation after another |
 //!
 //! ```
@@ -29,6 +30,7 @@
 //! ```
 
 mod about;
+pub mod alloc;
 mod cell;
 mod census;
 pub mod linear;
