@@ -14,7 +14,7 @@ need_component miri rust-src
 # and those of rcu-lite take minutes each: one.
 parts() {
     local folder package file seeds
-    for folder in percpu hp rcu-lite bench-suite/refcounts bench-suite/phash bench-suite/rwsems; do
+    for folder in percpu hp rcu-lite bench-suite/refcounts bench-suite/phash bench-suite/structures bench-suite/rwsems; do
         package=$(basename "$folder")
         echo "$package 0..8 --lib"
         seeds=0..2

@@ -13,6 +13,7 @@
 //! | `map` | what the maps have in common |
 //! | `chain`, `list`, `hash` | ordered chains: one, and a table of them |
 //! | `tower`, `skip` | the skip list: its nodes and walks, its operations |
+//! | `alloc` | calls of the allocator |
 //! | `linear` | whether a concurrent history could have happened one operation after another |
 //!
 //! ```
@@ -32,6 +33,7 @@
 //! ```
 
 mod about;
+pub mod alloc;
 mod cell;
 mod census;
 mod chain;

@@ -9,7 +9,7 @@
 //! A dequeue follows `head`, then that node's `next`. A node goes on pointing to its successor when it is dead, so finding
 //! it there does not show that the successor lives. But the value is read only after the exchange of `head`, which
 //! succeeds only if `head` was that node all along (it is protected, so no other has its address): then the successor,
-//! announced before, was not even unlinked.
+//! announced before, was not even unlinked. A peek makes no exchange: it protects the successor and looks at `head` again.
 //!
 //! A node is unlinked when `head` leaves it, so `tail` must have left it before: a dequeue looks at `tail` after it has
 //! read `head`, and moves it on if it is the same. `tail` never falls behind `head`, hence it is past the node for good.
@@ -165,6 +165,34 @@ impl<S: Scheme> Queue<S> {
                 return Some(first.value);
             }
         }
+    }
+
+    /// What is first, which stays.
+    #[inline]
+    pub fn peek(&self, thread: &mut S::Thread<'_, SLOTS>) -> Option<u64> {
+        self.hold(thread, || ())
+    }
+
+    /// What is first, which stays, and lives while `pause` runs: it is looked at afterwards.
+    #[inline(always)]
+    pub fn hold(&self, thread: &mut S::Thread<'_, SLOTS>, pause: impl FnOnce()) -> Option<u64> {
+        let mut guard = thread.pin();
+        let next = loop {
+            let head = guard.protect(END, &self.head.0);
+            // SAFETY: as in `dequeue`.
+            let dummy = unsafe { &*head };
+            self.census.look(&dummy.life);
+            let next = guard.protect(NEXT, &dummy.next);
+            // The second look; see the module.
+            if guard.unchanged(&self.head.0, head) {
+                break next;
+            }
+        };
+        pause();
+        // SAFETY: null, or protected while `head` was still the node before it; see the module.
+        let first = unsafe { next.as_ref() }?;
+        self.census.look(&first.life);
+        Some(first.value)
     }
 
     /// Frees what can be freed now; see [`Scheme::flush`].

@@ -116,9 +116,17 @@ impl<S: Scheme> Stack<S> {
     /// The top, which stays.
     #[inline]
     pub fn peek(&self, thread: &mut S::Thread<'_, SLOTS>) -> Option<u64> {
+        self.hold(thread, || ())
+    }
+
+    /// The top, which stays, and lives while `pause` runs: it is looked at afterwards.
+    #[inline(always)]
+    pub fn hold(&self, thread: &mut S::Thread<'_, SLOTS>, pause: impl FnOnce()) -> Option<u64> {
         let mut guard = thread.pin();
+        let top = guard.protect(TOP, &self.top);
+        pause();
         // SAFETY: as in `pop`.
-        let node = unsafe { guard.protect(TOP, &self.top).as_ref() }?;
+        let node = unsafe { top.as_ref() }?;
         self.census.look(&node.life);
         Some(node.value)
     }

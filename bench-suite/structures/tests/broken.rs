@@ -6,13 +6,15 @@ use common::scaled;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use structures::schemes::{Control, Fault, Textbook, Unannounced, Unprotected, Unvalidated};
+use structures::schemes::{
+    Control, Fault, Textbook, Unannounced, Unlooking, Unprotected, Unvalidated,
+};
 use structures::{Cell, Census, Queue, Stack, SwapCell};
 
 const THREADS: usize = 4;
 
 /// How long a fault may hide.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(miri) { 120 } else { 60 });
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `work` in several threads, over and over, each time on something new, until a dead node was looked at. Gives
 /// whether that came about.
@@ -58,6 +60,22 @@ fn queue<F: Fault>(census: &'static Census) {
     assert!(!queue.scheme().retired_twice());
 }
 
+/// Peeks beside dequeues.
+fn peeks<F: Fault>(census: &'static Census) {
+    let queue = Queue::<Textbook<F>>::new(census);
+    crew(|turn| {
+        let mut thread = queue.thread();
+        for value in 0..EACH {
+            if turn % 2 == 0 {
+                queue.enqueue(&mut thread, turn * EACH + value);
+                queue.dequeue(&mut thread);
+            } else {
+                queue.peek(&mut thread);
+            }
+        }
+    });
+}
+
 fn cell<F: Fault>(census: &'static Census) {
     let cell = SwapCell::<Textbook<F>>::new(0, census);
     crew(|turn| {
@@ -94,40 +112,54 @@ fn without_a_fault_nobody_looks_at_the_dead() {
     let few = scaled(20, 1);
     assert!(!until_dead(few, stack::<Control>));
     assert!(!until_dead(few, queue::<Control>));
+    assert!(!until_dead(few, peeks::<Control>));
     assert!(!until_dead(few, cell::<Control>));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes many operations to show")]
 fn an_unprotected_top_is_seen_dead() {
     assert!(until_dead(MANY, stack::<Unprotected>));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes many operations to show")]
 fn an_unvalidated_top_is_seen_dead() {
     assert!(until_dead(MANY, stack::<Unvalidated>));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes many operations to show")]
 fn an_unprotected_end_of_a_queue_is_seen_dead() {
     assert!(until_dead(MANY, queue::<Unprotected>));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes many operations to show")]
 fn an_unvalidated_end_of_a_queue_is_seen_dead() {
     assert!(until_dead(MANY, queue::<Unvalidated>));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes many operations to show")]
 fn a_successor_that_was_not_announced_is_seen_dead() {
     assert!(until_dead(MANY, queue::<Unannounced>));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes many operations to show")]
+fn a_peek_without_its_second_look_sees_the_dead() {
+    assert!(until_dead(MANY, peeks::<Unlooking>));
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "takes many operations to show")]
 fn an_unprotected_object_is_seen_dead() {
     assert!(until_dead(MANY, cell::<Unprotected>));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes many operations to show")]
 fn an_unvalidated_object_is_seen_dead() {
     assert!(until_dead(MANY, cell::<Unvalidated>));
 }

@@ -17,8 +17,15 @@ const THREADS: usize = 3;
 const EACH: usize = 4;
 const ROUNDS: usize = scaled(400, 3);
 
-/// `Some` puts in, `None` takes out (of a cell: reads).
-type Op = Option<u64>;
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    /// Puts in; a cell gives what was there.
+    Put(u64),
+    /// Takes out; a cell is read.
+    Take,
+    /// What would be taken out.
+    Look,
+}
 type Out = Option<u64>;
 type History = Vec<Done<Op, Out>>;
 
@@ -42,11 +49,12 @@ impl Model for AsStack {
 
     fn apply(&mut self, op: &Op) -> Out {
         match *op {
-            Some(value) => {
+            Op::Put(value) => {
                 self.0.push(value);
                 None
             }
-            None => self.0.pop(),
+            Op::Take => self.0.pop(),
+            Op::Look => self.0.last().copied(),
         }
     }
 }
@@ -60,11 +68,12 @@ impl Model for AsQueue {
 
     fn apply(&mut self, op: &Op) -> Out {
         match *op {
-            Some(value) => {
+            Op::Put(value) => {
                 self.0.push_back(value);
                 None
             }
-            None => self.0.pop_front(),
+            Op::Take => self.0.pop_front(),
+            Op::Look => self.0.front().copied(),
         }
     }
 }
@@ -79,8 +88,8 @@ impl Model for AsCell {
 
     fn apply(&mut self, op: &Op) -> Out {
         match *op {
-            Some(value) => Some(std::mem::replace(&mut self.0, value)),
-            None => Some(self.0),
+            Op::Put(value) => Some(std::mem::replace(&mut self.0, value)),
+            Op::Take | Op::Look => Some(self.0),
         }
     }
 }
@@ -127,7 +136,11 @@ where
                     let mut history = Vec::with_capacity(EACH);
                     for _ in 0..EACH {
                         serial += 1;
-                        let op = (random.below(2) == 0).then_some(serial);
+                        let op = match random.below(5) {
+                            0 | 1 => Op::Put(serial),
+                            2 | 3 => Op::Take,
+                            _ => Op::Look,
+                        };
                         history.push(clock.record(op, |op| subject.run(&mut part, op)));
                     }
                     histories.lock().unwrap().extend(history);
@@ -157,7 +170,7 @@ fn drain<X: Subject>(subject: &X, clock: &Clock) -> History {
     let mut part = subject.part();
     let mut history = Vec::new();
     loop {
-        let done = clock.record(None, |op| subject.run(&mut part, op));
+        let done = clock.record(Op::Take, |op| subject.run(&mut part, op));
         let empty = done.out.is_none();
         history.push(done);
         if empty {
@@ -169,7 +182,7 @@ fn drain<X: Subject>(subject: &X, clock: &Clock) -> History {
 /// Puts the first number back.
 fn reset<X: Subject>(subject: &X, clock: &Clock) -> History {
     let mut part = subject.part();
-    vec![clock.record(Some(0), |op| subject.run(&mut part, op))]
+    vec![clock.record(Op::Put(0), |op| subject.run(&mut part, op))]
 }
 
 impl<S: Scheme> Subject for Stack<S> {
@@ -181,11 +194,12 @@ impl<S: Scheme> Subject for Stack<S> {
 
     fn run(&self, part: &mut Self::Part<'_>, op: &Op) -> Out {
         match *op {
-            Some(value) => {
+            Op::Put(value) => {
                 self.push(part, value);
                 None
             }
-            None => self.pop(part),
+            Op::Take => self.pop(part),
+            Op::Look => self.peek(part),
         }
     }
 
@@ -203,11 +217,12 @@ impl<S: Scheme> Subject for Queue<S> {
 
     fn run(&self, part: &mut Self::Part<'_>, op: &Op) -> Out {
         match *op {
-            Some(value) => {
+            Op::Put(value) => {
                 self.enqueue(part, value);
                 None
             }
-            None => self.dequeue(part),
+            Op::Take => self.dequeue(part),
+            Op::Look => self.peek(part),
         }
     }
 
@@ -227,8 +242,8 @@ impl<C: Cell> Subject for CellSubject<C> {
 
     fn run(&self, part: &mut Self::Part<'_>, op: &Op) -> Out {
         Some(match *op {
-            Some(value) => self.0.swap(part, value),
-            None => self.0.get(part),
+            Op::Put(value) => self.0.swap(part, value),
+            Op::Take | Op::Look => self.0.get(part),
         })
     }
 
@@ -326,21 +341,22 @@ impl Subject for Faulty {
             lock().push_back(value);
         }
         match (*op, self.1) {
-            (Some(value), Planted::PutsLate) => {
+            (Op::Put(value), Planted::PutsLate) => {
                 *late = Some(value);
                 None
             }
-            (Some(value), _) => {
+            (Op::Put(value), _) => {
                 lock().push_back(value);
                 None
             }
-            (None, Planted::TakesTwice) => {
+            (Op::Take, Planted::TakesTwice) => {
                 let first = lock().front().copied();
                 thread::yield_now();
                 lock().pop_front();
                 first
             }
-            (None, _) => lock().pop_front(),
+            (Op::Take, _) => lock().pop_front(),
+            (Op::Look, _) => lock().front().copied(),
         }
     }
 

@@ -29,6 +29,9 @@ impl Visit for OnStack {
                 None => assert_eq!(stack.pop(&mut thread), model.pop(), "{}", S::ABOUT.name),
             }
             assert_eq!(stack.peek(&mut thread), model.last().copied());
+            let mut held = false;
+            let top = stack.hold(&mut thread, || held = true);
+            assert_eq!((top, held), (model.last().copied(), true));
         }
         drop(thread);
         stack.flush();
@@ -61,6 +64,10 @@ impl Visit for OnQueue {
                     S::ABOUT.name
                 ),
             }
+            assert_eq!(queue.peek(&mut thread), model.front().copied());
+            let mut held = false;
+            let first = queue.hold(&mut thread, || held = true);
+            assert_eq!((first, held), (model.front().copied(), true));
         }
         drop(thread);
         queue.flush();

@@ -67,6 +67,7 @@ impl Visit for OnStack {
                         let mut taken = Vec::new();
                         for turn in 0..EACH {
                             stack.push(&mut thread, value(maker, turn));
+                            stack.peek(&mut thread);
                             if turn % 3 != 0 {
                                 taken.extend(stack.pop(&mut thread));
                             }
@@ -104,6 +105,7 @@ impl Visit for OnQueue {
                         let mut taken = Vec::new();
                         for turn in 0..EACH {
                             queue.enqueue(&mut thread, value(maker, turn));
+                            queue.peek(&mut thread);
                             if turn % 3 != 0 {
                                 taken.extend(queue.dequeue(&mut thread));
                             }

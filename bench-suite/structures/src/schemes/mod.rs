@@ -105,3 +105,62 @@ pub fn listed() -> impl Iterator<Item = &'static About> {
 pub fn all() -> &'static [About] {
     ALL
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Support};
+
+    struct Name;
+
+    impl Visit for Name {
+        type Out = &'static str;
+
+        fn visit<S: Scheme>(self) -> &'static str {
+            S::ABOUT.name
+        }
+    }
+
+    impl VisitCell for Name {
+        type Out = &'static str;
+
+        fn visit<C: Cell>(self) -> &'static str {
+            C::ABOUT.name
+        }
+    }
+
+    #[test]
+    fn names_find_their_schemes() {
+        for about in all() {
+            let linked = (about.linked == Support::Yes).then_some(about.name);
+            assert_eq!(dispatch(about.name, Name), linked);
+            assert_eq!(dispatch_cell(about.name, Name), Some(about.name));
+        }
+        assert_eq!(dispatch("no-such-scheme", Name), None);
+        assert_eq!(dispatch_cell("no-such-scheme", Name), None);
+        let names: std::collections::HashSet<_> = all().iter().map(|about| about.name).collect();
+        assert_eq!(names.len(), all().len());
+    }
+
+    #[test]
+    fn what_cannot_be_had_has_a_reason() {
+        for about in all() {
+            assert_eq!(about.supports(Kind::Cell), Support::Yes);
+            for kind in [Kind::Stack, Kind::Queue] {
+                match about.supports(kind) {
+                    Support::Yes => assert!(dispatch(about.name, Name).is_some()),
+                    Support::No(reason) => {
+                        assert!(!reason.is_empty());
+                        assert_eq!(dispatch(about.name, Name), None);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hidden_ones_are_not_listed() {
+        assert!(listed().all(|about| !about.hidden));
+        assert!(all().iter().any(|about| about.hidden));
+    }
+}
