@@ -13,6 +13,8 @@
 //!
 //! A node is unlinked when `head` leaves it, so `tail` must have left it before: a dequeue looks at `tail` after it has
 //! read `head`, and moves it on if it is the same. `tail` never falls behind `head`, hence it is past the node for good.
+//! (That the enqueuer whose second exchange is missing protects the node all the while is no substitute. An enqueuer that
+//! finds it through `tail` has it in a slot that a scan in progress may have passed.)
 //!
 //! # Orderings
 //!
@@ -217,5 +219,46 @@ impl<S: Scheme> Drop for Queue<S> {
                 S::free(node);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schemes::{Control, Textbook};
+
+    type Subject = Queue<Textbook<Control>>;
+
+    /// A queue as an enqueuer leaves it between its two exchanges, and the node that `tail` has not been moved on to.
+    fn behind() -> (Subject, *mut Element) {
+        let queue = Subject::new(Census::leak());
+        let node = element::<Textbook<Control>>(5, queue.census);
+        let last = queue.tail.0.load(Ordering::Relaxed);
+        // SAFETY: nobody else has the queue.
+        unsafe { (*last).next.store(node, Ordering::Release) };
+        (queue, node)
+    }
+
+    #[test]
+    fn a_dequeue_moves_a_tail_that_is_behind_before_it_retires() {
+        let (queue, node) = behind();
+        let mut thread = queue.thread();
+        assert_eq!(queue.dequeue(&mut thread), Some(5));
+        // Else it would point to the node that was retired.
+        assert_eq!(queue.tail.0.load(Ordering::Relaxed), node);
+        assert_eq!(queue.dequeue(&mut thread), None);
+    }
+
+    #[test]
+    fn an_enqueue_moves_a_tail_that_is_behind() {
+        let (queue, node) = behind();
+        let mut thread = queue.thread();
+        queue.enqueue(&mut thread, 6);
+        // SAFETY: nobody takes it.
+        let last = unsafe { (*node).next.load(Ordering::Relaxed) };
+        assert_eq!(queue.tail.0.load(Ordering::Relaxed), last);
+        assert_eq!(queue.peek(&mut thread), Some(5));
+        assert_eq!(queue.dequeue(&mut thread), Some(5));
+        assert_eq!(queue.dequeue(&mut thread), Some(6));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use structures::{Census, Protects, Scheme, Stack, Thread, Visit, dispatch};
 
-const PAIRS: u64 = scaled(100_000, 200) as u64;
+const PAIRS: u64 = scaled(100_000, 60) as u64;
 
 struct Stalled;
 
