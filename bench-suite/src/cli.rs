@@ -360,6 +360,14 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
                 );
             }
         }
+        #[cfg(target_os = "linux")]
+        Some(Command::Grace {
+            hold,
+            idle,
+            original: Some(_),
+        }) if hold.is_some() || idle.is_some() => {
+            return usage("--hold, --idle: rcuscale, which the other parameters ask for, has none");
+        }
         Some(Command::Stall) if has_threads(1) => {
             return usage(
                 "invalid value '1' for '--threads <LIST>': stall needs 2, a parked reader and a writer",

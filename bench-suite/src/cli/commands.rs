@@ -30,11 +30,9 @@ pub(crate) enum Command {
     Grace {
         /// How long readers hold their protection, like 0,1us,100us; spins below 50us, sleeps from there on
         /// [default: 0,100us]
-        #[cfg_attr(target_os = "linux", arg(conflicts_with = "rcuscale"))]
         #[arg(long, value_name = "LIST", value_parser = |text: &str| parse::holds(text).map(List))]
         hold: Option<List<Duration>>,
         /// Threads beside that have read once, keep their reader state and sleep [default: 0]
-        #[cfg_attr(target_os = "linux", arg(conflicts_with = "rcuscale"))]
         #[arg(long, value_name = "LIST", value_parser = |text: &str| parse::counts(text).map(List))]
         idle: Option<List<usize>>,
         #[cfg(target_os = "linux")]

@@ -62,7 +62,7 @@ pub(crate) const KIND: Kind = Kind {
         },
         order: Point::ns,
         plot: Plot {
-            title: "rcuscale: one grace period",
+            title: "rcuscale: one grace period, callback or object",
             axis: "average time (less is better)",
             panels: |group| vec![(view::shape(group), Point::ns)],
             ..view::TIMES
