@@ -192,7 +192,7 @@ mod imp {
         let (start, wall) = (cpu_time(), Instant::now());
         let deadline = 20 * time + Duration::from_millis(100);
         while cpu_time().saturating_sub(start) < time && wall.elapsed() < deadline {
-            std::hint::spin_loop();
+            percpu::sync::spin_loop();
         }
     }
 

@@ -15,7 +15,9 @@ use std::time::Duration;
 
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 2_000 };
 /// Long enough for a thread to have gone to sleep.
-const SETTLE: Duration = Duration::from_millis(30);
+const SETTLE: Duration = Duration::from_millis(if cfg!(miri) { 500 } else { 30 });
+/// Longer than whatever is sure to come takes on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy)]
 struct Storm;
@@ -151,11 +153,12 @@ impl VisitLock for WhoIsFirst {
             assert!(writer.try_recv().is_err(), "{name}");
             let reader = enter_beside(scope, &lock, false);
             let overtakes = name == "rwbase";
-            assert_eq!(reader.recv_timeout(SETTLE).is_ok(), overtakes, "{name}");
+            let wait = if overtakes { PATIENCE } else { SETTLE };
+            assert_eq!(reader.recv_timeout(wait).is_ok(), overtakes, "{name}");
             drop(guard);
-            writer.recv_timeout(Duration::from_secs(30)).expect(name);
+            writer.recv_timeout(PATIENCE).expect(name);
             if !overtakes {
-                reader.recv_timeout(Duration::from_secs(30)).expect(name);
+                reader.recv_timeout(PATIENCE).expect(name);
             }
         });
     }
@@ -226,7 +229,7 @@ impl VisitLock for Nesting {
             drop(third);
             assert!(writer.recv_timeout(SETTLE).is_err(), "{}", L::ABOUT.name);
             drop(inner);
-            writer.recv_timeout(Duration::from_secs(30)).expect("free");
+            writer.recv_timeout(PATIENCE).expect("free");
         });
         drop(lock.try_write().expect("free"));
     }
