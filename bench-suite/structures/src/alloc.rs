@@ -3,11 +3,12 @@
 //! Floor 3 (`structures`). Owns the counters. A program that wants to know makes [`Counting`] its global allocator; the
 //! census knows of nodes only, and this of what schemes allocate beside them.
 //!
-//! The counters are per thread, as the census's are: a call costs two plain additions more.
+//! The counters are per thread, as the census's are: a call costs a plain addition more, and until [`watch`] is called
+//! only a look at a flag.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// A thread among the first `LINES - 1` has one to itself; later ones share the last.
 const LINES: usize = 64;
@@ -26,6 +27,13 @@ static COUNTERS: [Line; LINES] = [const {
     }
 }; LINES];
 
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// From now on calls are counted.
+pub fn watch() {
+    WATCHED.store(true, Relaxed);
+}
+
 static NEXT_LINE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -35,6 +43,13 @@ thread_local! {
 
 #[inline(always)]
 fn bump(of: fn(&Line) -> &AtomicU64) {
+    if WATCHED.load(Relaxed) {
+        count(of);
+    }
+}
+
+#[inline(always)]
+fn count(of: fn(&Line) -> &AtomicU64) {
     let index = LINE.with(|line| match line.get() {
         usize::MAX => {
             line.set(NEXT_LINE.fetch_add(1, Relaxed).min(LINES - 1));
@@ -60,7 +75,7 @@ pub struct Calls {
     pub frees: u64,
 }
 
-/// Calls so far, in the whole process. Zero unless [`Counting`] is the allocator.
+/// Calls since [`watch`], in the whole process. Zero unless [`Counting`] is the allocator.
 #[must_use]
 pub fn calls() -> Calls {
     let sum = |of: fn(&Line) -> &AtomicU64| {

@@ -273,6 +273,24 @@ impl<'a> Chain<'a> {
         }
     }
 
+    /// The first node, protected, or null.
+    pub(crate) fn first<G: Guard>(self, guard: &mut G) -> *mut Entry {
+        // A head has no mark, so the node was linked when `protect` found it there.
+        guard.protect(0, self.head)
+    }
+
+    /// Looks at a node.
+    ///
+    /// # Safety
+    ///
+    /// It is null, or protected.
+    pub(crate) unsafe fn look_at(self, node: *mut Entry) {
+        // SAFETY: the caller's.
+        if let Some(entry) = unsafe { node.as_ref() } {
+            self.census.look(&entry.life);
+        }
+    }
+
     /// Visits all elements.
     pub(crate) fn scan<S: Scheme, G: Guard>(
         self,

@@ -98,6 +98,17 @@ impl<S: Scheme> Map for HashMap<S> {
         whole
     }
 
+    fn hold(&self, thread: &mut Self::Thread<'_>, pause: impl FnOnce()) {
+        let mut guard = thread.pin();
+        let mut firsts = self.heads.iter().map(|head| self.chain(head).first(&mut guard));
+        let node = firsts.find(|node| !node.is_null());
+        pause();
+        if let Some(node) = node {
+            // SAFETY: protected by `first`, whose slot no other head has used since.
+            unsafe { self.chain(&self.heads[0]).look_at(node) };
+        }
+    }
+
     fn flush(&self) {
         self.scheme.flush();
     }

@@ -13,6 +13,7 @@
 //! | `map` | what the maps have in common |
 //! | `chain`, `list`, `hash` | ordered chains: one, and a table of them |
 //! | `tower`, `skip` | the skip list: its nodes and walks, its operations |
+//! | `metered` | any scheme, with the time that retirements take |
 //! | `alloc` | calls of the allocator |
 //! | `linear` | whether a concurrent history could have happened one operation after another |
 //!
@@ -42,6 +43,7 @@ mod hash;
 pub mod linear;
 mod list;
 mod map;
+pub mod metered;
 #[cfg(test)]
 mod planted;
 mod queue;

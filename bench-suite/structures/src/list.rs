@@ -71,6 +71,14 @@ impl<S: Scheme> Map for List<S> {
         self.chain().scan::<S, _>(&mut thread.pin(), visit)
     }
 
+    fn hold(&self, thread: &mut Self::Thread<'_>, pause: impl FnOnce()) {
+        let mut guard = thread.pin();
+        let node = self.chain().first(&mut guard);
+        pause();
+        // SAFETY: null, or protected by `first`.
+        unsafe { self.chain().look_at(node) };
+    }
+
     fn flush(&self) {
         self.scheme.flush();
     }

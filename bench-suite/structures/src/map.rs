@@ -47,6 +47,9 @@ pub trait Map: Send + Sync + Sized + 'static {
     /// goes meanwhile, once or not at all. Keys ascend (in a hash map: within each chain).
     fn scan(&self, thread: &mut Self::Thread<'_>, visit: impl FnMut(u64, u64)) -> Scan;
 
+    /// Runs `pause` while one of the elements, if there are any, is protected, then looks at it again.
+    fn hold(&self, thread: &mut Self::Thread<'_>, pause: impl FnOnce());
+
     /// Frees what can be freed now; see [`Scheme::flush`].
     fn flush(&self);
 

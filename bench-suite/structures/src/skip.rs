@@ -318,6 +318,16 @@ impl<S: Scheme> Map for SkipList<S> {
         scan
     }
 
+    fn hold(&self, thread: &mut Self::Thread<'_>, pause: impl FnOnce()) {
+        let mut guard = thread.pin();
+        let node = guard.protect(0, &self.heads[0]);
+        pause();
+        // SAFETY: null, or protected: a head has no mark, so the node was linked when `protect` found it there.
+        if let Some(tower) = unsafe { node.as_ref() } {
+            self.census.look(&tower.life);
+        }
+    }
+
     fn flush(&self) {
         self.scheme.flush();
     }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::linked;
-use structures::alloc::{Calls, Counting, calls};
+use structures::alloc::{Calls, Counting, calls, watch};
 use structures::{Census, Scheme, Stack, Visit, dispatch};
 
 #[global_allocator]
@@ -40,6 +40,9 @@ impl Visit for OnStack {
 
 #[test]
 fn retiring_allocates_only_where_the_scheme_must() {
+    drop(std::hint::black_box(Box::new(1)));
+    assert_eq!(calls().allocations, 0, "not watched yet");
+    watch();
     let before = calls();
     let boxed = std::hint::black_box(Box::new(1));
     assert!(calls().allocations > before.allocations);
