@@ -379,6 +379,11 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
                 return usage(why);
             }
         }
+        Some(Command::Structures(ask)) => {
+            if let Err(why) = ask.check(options.threads.is_some()) {
+                return usage(&why);
+            }
+        }
         Some(Command::Capabilities) if options.csv.is_some() => {
             return usage("--csv: capabilities has no table, use --json");
         }

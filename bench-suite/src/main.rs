@@ -19,6 +19,7 @@
 //! | `rwsem` | reader-writer semaphores around page faults, and the priority inversion |
 //! | `whack` | whack_mmap_sem |
 //! | `futexhash` | perf bench futex hash |
+//! | `structures` | lock-free structures under each scheme |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod baseline;
@@ -47,6 +48,7 @@ mod rwsem;
 #[cfg(target_os = "linux")]
 mod schbench;
 mod schemes;
+mod structures;
 mod trouble;
 #[cfg(target_os = "linux")]
 mod whack;
@@ -55,6 +57,10 @@ mod workloads;
 use cli::{Command, Parsed};
 use std::process::ExitCode;
 use trouble::Trouble;
+
+/// Counts nothing until a workload asks for it.
+#[global_allocator]
+static ALLOCATOR: ::structures::alloc::Counting = ::structures::alloc::Counting;
 
 fn main() -> ExitCode {
     match start() {

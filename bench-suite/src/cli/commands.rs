@@ -59,6 +59,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "TIME", value_parser = parse::duration)]
         replace_every: Option<Duration>,
     },
+    /// Lock-free structures under each scheme: throughput, latency, nodes that wait; stalls, churn, long walks
+    Structures(crate::structures::Ask),
     /// Which rung runs here and why, CPU topology, kernel features
     Capabilities,
     /// The machine record: CPUs, caches, nodes, kernel and its options, limits, load, build
@@ -158,6 +160,10 @@ impl Command {
                     *replace_every,
                 ));
                 Workload::Phash
+            }
+            Command::Structures(asked) => {
+                asked.points(&mut ask);
+                Workload::Structures
             }
             Command::LazyMm(mode) => mode.workload(&mut ask),
             // Ctxsw makes its own points, the others have none.

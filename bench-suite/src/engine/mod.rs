@@ -3,6 +3,7 @@
 
 pub(crate) mod cgroup;
 pub(crate) mod child;
+pub(crate) mod clock;
 pub(crate) mod crew;
 pub(crate) mod interrupt;
 pub(crate) mod job;

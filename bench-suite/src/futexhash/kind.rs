@@ -78,13 +78,11 @@ pub(crate) const KIND: Kind = Kind {
         plot: Plot {
             title: "perf bench futex hash: waits that fail, on this kernel",
             axis: "calls per second and thread (more is better)",
-            threads_axis: "threads",
             over: Some(hashes::BUCKETS),
-            log: false,
-            shared: false,
             descending: true,
             format: human::count,
             panels: |group| vec![(view::threads(group), per_thread)],
+            ..view::RATES
         },
     },
 };

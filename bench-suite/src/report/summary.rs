@@ -185,9 +185,12 @@ fn in_words(record: &Record, key: &str) -> String {
     }
 }
 
-/// A point in words, without the parameter `name`.
-fn without(point: &str, name: Option<&str>) -> String {
-    let named = |part: &&str| part.split_once('=').map(|(key, _)| key) != name || name.is_none();
+/// A point in words, without some parameters.
+pub(crate) fn without(point: &str, names: &[&str]) -> String {
+    let named = |part: &&str| {
+        let name = part.split_once('=').map(|(name, _)| name);
+        !name.is_some_and(|name| names.contains(&name))
+    };
     point
         .split(", ")
         .filter(named)
@@ -221,7 +224,7 @@ pub(crate) fn groups(records: &[Record], workload: Workload) -> Vec<Group> {
         let at = groups.iter().position(same).unwrap_or_else(|| {
             groups.push(Group {
                 point: point.clone(),
-                rest: without(&point, over),
+                rest: without(&point, over.as_slice()),
                 place: over.and_then(|name| record.params.get(name)?.as_u64()),
                 threads: record.threads,
                 shape,

@@ -18,7 +18,7 @@ use super::bootstrap::Interval;
 use super::facts::Facts;
 use super::judge::{intervals, judged};
 use super::record::Record;
-use super::summary::{Group, along, families};
+use super::summary::{Group, along, without};
 use super::theirs::{self, Topology};
 use super::view::{Figure, Plot};
 use crate::workloads::Workload;
@@ -63,32 +63,38 @@ pub(crate) fn pictures(
     let view = &workload.kind().view;
     // A long sweep over a parameter is for lines.
     let sweeps = along(&all.groups, view.plot.over);
-    let swept = |family: &&[Group]| {
+    let swept = |family: &[&Group]| {
         let has = |group: &Group| {
             let mut long = sweeps
                 .iter()
                 .filter(|sweep| sweep.groups.len() > MOST_PANELS);
             long.any(|sweep| sweep.groups.iter().any(|one| std::ptr::eq(*one, group)))
         };
-        family.iter().all(has)
+        family.iter().all(|group| has(group))
     };
-    let mut drawn: Vec<Drawn> = families(&all.groups)
-        .filter(|family| !swept(family))
-        .filter_map(|family| Some((family, chart(family, workload.name(), &view.plot)?)))
-        .filter(|(_, chart)| chart.is_for_bars())
-        .map(|(family, chart)| Drawn {
-            kind: String::new(),
-            caption: match intervals(family) {
-                Some(called) => format!("medians over the runs; thin strokes: their {called}s"),
-                None => "medians over the runs".to_owned(),
-            } + &published(workload, family),
-            svg: bars::draw(&chart),
-        })
-        .collect();
-    if drawn.len() > 1 {
-        for (index, one) in drawn.iter_mut().enumerate() {
-            one.kind = format!("{}", index + 1);
+    let mut drawn: Vec<Drawn> = Vec::new();
+    for plot in std::iter::once(&view.plot).chain(view.plot.also) {
+        let mut bars: Vec<Drawn> = joined(&all.groups, plot)
+            .iter()
+            .filter(|family| !swept(family))
+            .filter_map(|family| Some((family, chart(family, workload.name(), plot)?)))
+            .filter(|(_, chart)| chart.is_for_bars())
+            .map(|(family, chart)| Drawn {
+                kind: plot.name.to_owned(),
+                caption: match intervals(family.iter().copied()) {
+                    Some(called) => format!("medians over the runs; thin strokes: their {called}s"),
+                    None => "medians over the runs".to_owned(),
+                } + &published(workload, family),
+                svg: bars::draw(&chart),
+            })
+            .collect();
+        if bars.len() > 1 {
+            for (index, one) in bars.iter_mut().enumerate() {
+                let dash = if plot.name.is_empty() { "" } else { "-" };
+                one.kind = format!("{}{dash}{}", plot.name, index + 1);
+            }
         }
+        drawn.extend(bars);
     }
     drawn.extend(sweep::pictures(&sweep::Source {
         name: workload.name(),
@@ -99,8 +105,21 @@ pub(crate) fn pictures(
     drawn
 }
 
+/// Groups whose bars share a picture, in their order.
+fn joined<'a>(groups: &'a [Group], plot: &Plot) -> Vec<Vec<&'a Group>> {
+    let mut families: Vec<(String, Vec<&Group>)> = Vec::new();
+    for group in groups {
+        let words = without(&group.point, plot.joins);
+        match families.iter_mut().find(|(point, _)| *point == words) {
+            Some((_, family)) => family.push(group),
+            None => families.push((words, vec![group])),
+        }
+    }
+    families.into_iter().map(|(_, family)| family).collect()
+}
+
 /// What a caption says of the bars of others.
-fn published(workload: Workload, family: &[Group]) -> String {
+fn published(workload: Workload, family: &[&Group]) -> String {
     let named = family
         .iter()
         .filter_map(|group| theirs::named(workload.name(), group));
@@ -122,7 +141,11 @@ impl Chart {
     /// A sweep over many threads is for lines; groups that differ in other ways are not.
     fn is_for_bars(&self) -> bool {
         let same_threads = |pair: &[Panel]| pair[0].threads == pair[1].threads;
-        self.panels.len() <= MOST_PANELS || self.panels.windows(2).any(same_threads)
+        let mut threads: Vec<usize> = self.panels.iter().map(|panel| panel.threads).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        let few = threads.len() <= MOST_PANELS;
+        few || self.plot.joins.is_empty() && self.panels.windows(2).any(same_threads)
     }
 }
 
@@ -171,9 +194,10 @@ fn of_others(workload: &str, group: &Group) -> Vec<Bar> {
     named.flat_map(|named| named.figures).map(bar).collect()
 }
 
-fn chart(groups: &[Group], workload: &str, plot: &'static Plot) -> Option<Chart> {
+fn chart(groups: &[&Group], workload: &str, plot: &'static Plot) -> Option<Chart> {
     let mut panels: Vec<Panel> = groups
         .iter()
+        .copied()
         .flat_map(|group| {
             let panels = (plot.panels)(group).into_iter().enumerate();
             panels.filter_map(move |(index, (title, figure))| {

@@ -60,6 +60,13 @@ pub(crate) struct Plot {
     pub(crate) descending: bool,
     /// How figures are written.
     pub(crate) format: fn(f64) -> String,
+    /// Parameters that points may differ in and share one picture of bars, a panel for each: the names that their options
+    /// have in points.
+    pub(crate) joins: &'static [&'static str],
+    /// One more picture of bars, of another figure,
+    pub(crate) also: Option<&'static Plot>,
+    /// and what its file is called after the workload; empty for the first one.
+    pub(crate) name: &'static str,
     /// Titles and figures of the panels that a group gives.
     pub(crate) panels: fn(&Group) -> Vec<(String, Figure)>,
 }
@@ -73,6 +80,9 @@ pub(crate) const RATES: Plot = Plot {
     log: false,
     shared: false,
     descending: true,
+    joins: &[],
+    also: None,
+    name: "",
     format: human::count,
     panels: |group| vec![(threads(group), Point::rate)],
 };

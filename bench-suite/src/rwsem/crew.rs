@@ -8,6 +8,7 @@
 
 use super::Body;
 use super::arena::{Arena, Range, faults};
+use crate::engine::clock::clock_ns;
 use crate::engine::crew::{self, Pace, Rate, Refusal, Tally, Worker};
 use crate::engine::job::Job;
 use crate::report::record::{Record, Status};
@@ -133,16 +134,6 @@ pub(super) fn run<R: Region>(job: &Job) -> Result<Record, Refusal> {
         record.remark(&why);
     }
     Ok(record)
-}
-
-/// What two readings of the clock one after the other take: part of each time.
-fn clock_ns() -> f64 {
-    const TIMES: u32 = 1000;
-    let start = Instant::now();
-    for _ in 0..TIMES {
-        std::hint::black_box(Instant::now());
-    }
-    start.elapsed().as_secs_f64() * 1e9 / f64::from(TIMES)
 }
 
 fn read<R: Region>(

@@ -105,11 +105,10 @@ const PLOT: Plot = Plot {
     axis: "requests per second (more is better)",
     threads_axis: "workers of each message thread",
     over: Some(hashes::BUCKETS),
-    log: false,
-    shared: false,
     descending: true,
     format: human::count,
     panels: |group| vec![(title(group), Point::rate)],
+    ..view::RATES
 };
 
 const RATIO: Column = Column {

@@ -84,13 +84,10 @@ pub(crate) const KIND: Kind = Kind {
         plot: Plot {
             title: "whack_mmap_sem: wall time of all writes",
             axis: "wall time (less is better)",
-            threads_axis: "threads",
-            over: None,
-            log: false,
-            shared: false,
             descending: false,
             format: human::nanoseconds,
             panels: |group| vec![(view::threads(group), wall)],
+            ..view::RATES
         },
     },
 };

@@ -32,6 +32,7 @@ use crate::rwsem;
 #[cfg(target_os = "linux")]
 use crate::schbench::kind as schbench;
 use crate::schemes::{self, About, Support};
+use crate::structures;
 #[cfg(target_os = "linux")]
 use crate::whack;
 #[cfg(target_os = "linux")]
@@ -149,6 +150,7 @@ registry! {
     #[cfg(target_os = "linux")]
     Rwsem => rwsem::KIND,
     Phash => phash::KIND,
+    Structures => structures::KIND,
     #[cfg(target_os = "linux")]
     Ctxsw => ctxsw::KIND,
     #[cfg(target_os = "linux")]
@@ -278,6 +280,7 @@ pub(crate) fn threads(job: &Job) -> usize {
         Workload::Track => 2 * job.threads,
         #[cfg(target_os = "linux")]
         Workload::Schbench | Workload::SchbenchPhash => schbench::threads(job),
+        Workload::Structures => structures::threads(job),
         _ => job.threads + job.pauses.map_or(0, |pauses| pauses.idle),
     }
 }
@@ -289,6 +292,11 @@ struct Usage {
     involuntary_switches: i64,
     /// CPU time of all its threads.
     cpu: Duration,
+}
+
+/// CPU time of this process so far, where it can be had.
+pub(crate) fn cpu() -> Option<Duration> {
+    Some(usage()?.cpu)
 }
 
 #[cfg(unix)]

@@ -58,16 +58,14 @@ pub(super) const KIND: Kind = Kind {
         plot: Plot {
             title: "stall: one reader parked inside protection",
             axis: "peak of objects waiting for reclaim (fewer is better, logarithmic)",
-            threads_axis: "threads",
-            over: None,
             log: true,
-            shared: false,
             descending: false,
             format: human::count,
             panels: |group: &Group| {
                 let writers = human::plural(group.shape.1, "writer");
                 vec![(format!("1 parked reader + {writers}"), peak)]
             },
+            ..view::RATES
         },
     },
 };
