@@ -215,7 +215,7 @@ fn waiting(record: &mut Record, found: &Found<'_>) {
 /// What reclamation took, and what the allocator was asked for.
 fn reclaim(record: &mut Record, rate: &Rate, found: &Found<'_>) {
     let cpu: u64 = found.done.iter().map(|done| done.cpu_ns).sum();
-    if let Some(ns) = found.meter.and_then(|meter| meter.mean_ns(2.0 * clock_ns())) {
+    if let Some(ns) = found.meter.and_then(|meter| meter.mean_ns(clock_ns())) {
         record.set("retire_ns", ns);
         let taken: u64 = found.done.iter().map(|done| done.mix.taken).sum();
         if cpu > 0 {

@@ -32,7 +32,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Mean time of a retirement in nanoseconds, less the `clock` that two readings take. `None`: none was timed.
+    /// Mean time of a retirement in nanoseconds, less what a reading of the `clock` takes. `None`: none was timed.
     #[must_use]
     pub fn mean_ns(&self, clock: f64) -> Option<f64> {
         (self.timed > 0).then(|| (self.ns as f64 / self.timed as f64 - clock).max(0.0))
