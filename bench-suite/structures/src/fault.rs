@@ -2,6 +2,9 @@
 //!
 //! Floor 3 (`structures`). Owns a thread's planted fault, in this crate's own tests; elsewhere nothing is planted, nobody
 //! pauses, and asking costs nothing. A fault is a thread's, so tests do not disturb each other.
+//!
+//! An operation with a fault may go round for ever (trying an exchange that cannot succeed, say). So a fault goes away by
+//! itself after [`FUEL`] pauses.
 
 /// A step left out, or done twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,19 +28,23 @@ pub(crate) enum Fault {
 
 #[cfg(test)]
 thread_local! {
-    static PLANTED: std::cell::Cell<Fault> = const { std::cell::Cell::new(Fault::None) };
+    static PLANTED: std::cell::Cell<(Fault, u32)> = const { std::cell::Cell::new((Fault::None, 0)) };
 }
+
+/// Many times the pauses of an operation on a few elements.
+#[cfg(test)]
+const FUEL: u32 = 2000;
 
 /// Plants `fault` in what the calling thread does from now on.
 #[cfg(test)]
 pub(crate) fn plant(fault: Fault) {
-    PLANTED.set(fault);
+    PLANTED.set((fault, FUEL));
 }
 
 /// Whether `fault` is planted.
 #[cfg(test)]
 pub(crate) fn planted(fault: Fault) -> bool {
-    PLANTED.get() == fault
+    PLANTED.get().0 == fault
 }
 
 /// Whether `fault` is planted.
@@ -69,6 +76,10 @@ pub(crate) fn alone() -> bool {
 /// Between two steps that another thread may come between.
 #[cfg(test)]
 pub(crate) fn pause() {
+    PLANTED.set(match PLANTED.get() {
+        (_, 0) => (Fault::None, 0),
+        (fault, fuel) => (fault, fuel - 1),
+    });
     let now = BETWEEN.with_borrow_mut(|between| match between {
         Some((0, _)) => between.take(),
         Some((pauses, _)) => {
