@@ -142,12 +142,14 @@ fn every_workload_runs_every_variant() {
         let point: &[&str] = match workload {
             "stall" => &["--threads", "2"],
             "grace" => &["--threads", "1", "--hold", "0"],
+            "structures" => &["--threads", "1", "--ds", "stack"],
             _ => &["--threads", "1"],
         };
         let records = measure(&[&[workload], point].concat());
         // The hash has schemes of its own.
         let expected = match workload {
             "phash" => 11,
+            "structures" => 12,
             _ => variants().count(),
         };
         assert_eq!(records.len(), expected, "{workload}");

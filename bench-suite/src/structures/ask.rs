@@ -76,7 +76,8 @@ fn structures(text: &str) -> Result<Vec<Ds>, String> {
     for name in text.split(',') {
         let ds = Ds::ALL.iter().find(|ds| ds.name() == name).copied();
         let names = || Ds::ALL.iter().map(|ds| ds.name()).collect::<Vec<_>>();
-        let ds = ds.ok_or_else(|| format!("no structure '{name}', there are {}", names().join(", ")))?;
+        let ds =
+            ds.ok_or_else(|| format!("no structure '{name}', there are {}", names().join(", ")))?;
         if !list.contains(&ds) {
             list.push(ds);
         }
@@ -220,7 +221,9 @@ impl Ask {
     /// Refuses what makes no sense together.
     pub(crate) fn check(&self, threads: bool) -> Result<(), String> {
         if self.oversubscribe.is_some() && threads {
-            return Err("--oversubscribe and --threads both say how many threads there are".to_owned());
+            return Err(
+                "--oversubscribe and --threads both say how many threads there are".to_owned(),
+            );
         }
         let maps = self.ds.0.iter().any(|&ds| is_map(ds));
         let keys = match &self.key_range {
@@ -241,7 +244,9 @@ impl Ask {
             ));
         }
         if self.long_reads > 0 && !maps {
-            return Err("--long-reads: a cell, stack or queue has no walk over its elements".to_owned());
+            return Err(
+                "--long-reads: a cell, stack or queue has no walk over its elements".to_owned(),
+            );
         }
         Ok(())
     }
@@ -292,7 +297,12 @@ fn shape(threads: usize) -> Shape {
 
 /// The points asked for; without options those of all structures.
 pub(super) fn points(ask: &Points, threads: &[usize]) -> Vec<Shape> {
-    let all = || Ds::ALL.iter().map(|&ds| Wants::usual(ds).params()).collect();
+    let all = || {
+        Ds::ALL
+            .iter()
+            .map(|&ds| Wants::usual(ds).params())
+            .collect()
+    };
     let ask = Points {
         more: Some(ask.more.clone().unwrap_or_else(all)),
         ..ask.clone()
@@ -413,7 +423,10 @@ mod tests {
         );
         assert_eq!(all.len(), 8);
         let last = plan(&all[7]);
-        assert_eq!((last.ds, last.get_rate, last.key_range), (Ds::List, 90, 128));
+        assert_eq!(
+            (last.ds, last.get_rate, last.key_range),
+            (Ds::List, 90, 128)
+        );
         assert_eq!((last.prefill, last.long_reads), (7, 2));
         assert_eq!(last.stall, Some(Stall::For(Duration::from_millis(10))));
         assert_eq!(last.churn, Some(Duration::from_millis(5)));

@@ -53,13 +53,25 @@ mod tests {
     #[test]
     fn the_same_values_have_the_same_sum_in_any_order() {
         assert_eq!(sum(&[1, 2, 3]), sum(&[3, 1, 2]));
-        assert_eq!(sum(&[1, 2]).with(sum(&[3])).without(sum(&[2])), sum(&[3, 1]));
-        assert_eq!(sum(&[1]).without(sum(&[1, 5])).with(sum(&[5])), Sum::default());
+        assert_eq!(
+            sum(&[1, 2]).with(sum(&[3])).without(sum(&[2])),
+            sum(&[3, 1])
+        );
+        assert_eq!(
+            sum(&[1]).without(sum(&[1, 5])).with(sum(&[5])),
+            Sum::default()
+        );
     }
 
     #[test]
     fn others_have_another() {
-        for others in [&[1, 2][..], &[1, 2, 4], &[1, 1, 4], &[0, 2, 4], &[1, 2, 3, 3]] {
+        for others in [
+            &[1, 2][..],
+            &[1, 2, 4],
+            &[1, 1, 4],
+            &[0, 2, 4],
+            &[1, 2, 3, 3],
+        ] {
             assert_ne!(sum(others), sum(&[1, 2, 3]), "{others:?}");
         }
         // The same plain sum.

@@ -454,8 +454,13 @@ pub(super) fn sample<S: Subject>(
     pace.begin();
     let mut first = None;
     let mut bytes_sum = 0.0;
-    while pace.working() {
+    loop {
         std::thread::sleep(SAMPLE);
+        let over = !pace.working();
+        // A run so short that this thread slept through it has one look, at its end.
+        if over && !samples.nodes.is_empty() {
+            break;
+        }
         let elements: i64 = balances.iter().map(Balance::get).sum();
         let count = census.count();
         let elements = prefilled as i64 + elements + S::OTHERS as i64;
@@ -464,13 +469,16 @@ pub(super) fn sample<S: Subject>(
         if bytes > CAP as f64 {
             pace.end_early(&format!("ended early: more than {} MiB wait", CAP >> 20));
         }
-        if !pace.running() {
+        if !over && !pace.running() {
             continue;
         }
         first.get_or_insert_with(Look::now);
         samples.nodes.push(waiting);
         bytes_sum += bytes;
         samples.bytes_peak = samples.bytes_peak.max(bytes);
+        if over {
+            break;
+        }
     }
     if let Some(first) = first {
         let last = Look::now();

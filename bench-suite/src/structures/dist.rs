@@ -185,7 +185,15 @@ mod tests {
             assert_eq!(Dist::parse(text), Ok(dist));
             assert_eq!(dist.word(), text);
         }
-        for bad in ["", "zipf:", "zipf:0", "zipf:-1", "zipf:nan", "pareto", "uniform:2"] {
+        for bad in [
+            "",
+            "zipf:",
+            "zipf:0",
+            "zipf:-1",
+            "zipf:nan",
+            "pareto",
+            "uniform:2",
+        ] {
             assert!(Dist::parse(bad).is_err(), "{bad}");
         }
     }
@@ -243,7 +251,10 @@ mod tests {
             let half = (100 - get) as f64 / 2.0;
             assert!((share(inserts) - half).abs() < 0.5, "{get}: {inserts}");
             let each = DRAWS / 64;
-            assert!(keys.iter().all(|&n| n.abs_diff(each) < each / 4), "{keys:?}");
+            assert!(
+                keys.iter().all(|&n| n.abs_diff(each) < each / 4),
+                "{keys:?}"
+            );
         }
     }
 }

@@ -117,7 +117,10 @@ fn judge(record: &mut Record, found: &Found<'_>, tallies: &[Tally]) {
             false => format!("{is} values at the end, the operations left {was}"),
         });
     }
-    if let Some(points) = record.number("mix_off_points").filter(|&off| off > TOLERANCE) {
+    if let Some(points) = record
+        .number("mix_off_points")
+        .filter(|&off| off > TOLERANCE)
+    {
         record.status = Status::Failed;
         record.remark(&format!(
             "the operations were {points:.2} percent points off the mix asked for"

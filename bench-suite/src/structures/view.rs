@@ -15,11 +15,7 @@ pub(super) const VIEW: View = View {
             WALKED
         } else if has(group, RATE) {
             OPEN
-        } else if group
-            .points
-            .iter()
-            .any(|point| point.word(STALL).is_some())
-        {
+        } else if group.points.iter().any(|point| point.word(STALL).is_some()) {
             STALLED
         } else {
             COLUMNS
@@ -45,14 +41,21 @@ static WAITING: Plot = Plot {
     axis: "most nodes taken out and not freed at a time (fewer is better, logarithmic)",
     log: true,
     descending: false,
-    panels: |group| vec![(view::threads(group), |point| point.param("unreclaimed_peak"))],
+    panels: |group| {
+        vec![(view::threads(group), |point| {
+            point.param("unreclaimed_peak")
+        })]
+    },
     joins: &["ds", KEY_RANGE],
     name: "waiting",
     ..view::RATES
 };
 
 fn has(group: &Group, param: &str) -> bool {
-    group.points.iter().any(|point| point.param(param).is_some())
+    group
+        .points
+        .iter()
+        .any(|point| point.param(param).is_some())
 }
 
 fn walks(point: &Point) -> Option<f64> {
@@ -178,6 +181,10 @@ const WALKED: &[Column] = &[
     PEAK,
     Column {
         head: "spread",
-        cell: |row| row.point.spread(|r| r.number("walked_per_s")).map(human::percent),
+        cell: |row| {
+            row.point
+                .spread(|r| r.number("walked_per_s"))
+                .map(human::percent)
+        },
     },
 ];

@@ -100,7 +100,10 @@ impl<S: Scheme> Map for HashMap<S> {
 
     fn hold(&self, thread: &mut Self::Thread<'_>, pause: impl FnOnce()) {
         let mut guard = thread.pin();
-        let mut firsts = self.heads.iter().map(|head| self.chain(head).first(&mut guard));
+        let mut firsts = self
+            .heads
+            .iter()
+            .map(|head| self.chain(head).first(&mut guard));
         let node = firsts.find(|node| !node.is_null());
         pause();
         if let Some(node) = node {

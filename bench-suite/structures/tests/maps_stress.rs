@@ -15,7 +15,7 @@ const EACH: usize = scaled(8_000, 16);
 const KEYS: u64 = scaled(48, 8) as u64;
 
 const fn stays(key: u64) -> bool {
-    key % 4 == 0
+    key.is_multiple_of(4)
 }
 
 /// A value that names its key, maker and turn.

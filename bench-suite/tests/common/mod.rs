@@ -9,8 +9,16 @@ use std::process::Output;
 pub(crate) const FAST: [&str; 6] = ["--quick", "--time", "20ms", "--warmup", "2ms", "--seed=7"];
 
 /// The workloads, as the program names them.
-pub(crate) const WORKLOADS: [&str; 7] =
-    ["read", "write", "scan", "stall", "grace", "defer", "phash"];
+pub(crate) const WORKLOADS: [&str; 8] = [
+    "read",
+    "write",
+    "scan",
+    "stall",
+    "grace",
+    "defer",
+    "phash",
+    "structures",
+];
 
 /// The workloads of `lazy-mm`, as `--list` and the tour name them.
 pub(crate) const LAZY_MM: &[&str] = if cfg!(target_os = "linux") {
