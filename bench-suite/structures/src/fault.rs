@@ -57,9 +57,13 @@ pub(crate) const fn planted(_: Fault) -> bool {
 #[cfg(test)]
 thread_local! {
     /// What comes between, and how many pauses before it.
-    static BETWEEN: std::cell::RefCell<Option<(usize, Box<dyn FnOnce()>)>> =
+    static BETWEEN: std::cell::RefCell<Option<(usize, Other)>> =
         const { std::cell::RefCell::new(None) };
 }
+
+/// What comes between.
+#[cfg(test)]
+type Other = Box<dyn FnOnce()>;
 
 /// Lets `what` happen at the calling thread's pause after the next `pauses`. What was to happen and has not is dropped.
 #[cfg(test)]
