@@ -31,7 +31,7 @@ options=(-Zbuild-std --target "$HOST" --target-dir target-tsan)
 parts() {
     local rung package
     for rung in membarrier fence; do
-        for package in percpu hp rcu-lite refcounts phash rwsems examples; do
+        for package in percpu hp rcu-lite refcounts phash rwsems structures examples; do
             echo "$rung $package"
         done
     done

@@ -235,7 +235,7 @@ fn explore<M: Map>(
     for turn in 0..TRIES {
         for (number, others) in others().iter().enumerate() {
             // Under Miri, a part of them.
-            if cfg!(miri) && number % 11 != 3 {
+            if cfg!(miri) && number % 41 != 3 {
                 continue;
             }
             for op in &ops {
@@ -263,7 +263,7 @@ fn green<M: Map>(signs: impl Fn(World<M>) -> Vec<Sign>) {
         assert_eq!(signs, [], "{op:?}, at {at} {others:?}");
         false
     });
-    assert!(runs > if cfg!(miri) { 100 } else { 10_000 }, "{runs} runs");
+    assert!(runs > if cfg!(miri) { 20 } else { 10_000 }, "{runs} runs");
 }
 
 /// Some run shows `sign`.
