@@ -7,7 +7,7 @@ out=target/hpbench
 rm -rf "$out"
 cargo run --release -p bench-suite -- --quick
 
-for file in report.html results.jsonl results.csv {read,write,scan,stall,grace,defer,think,track,sched,rwsem,phash}.svg; do
+for file in report.html results.jsonl results.csv {read,write,scan,stall,grace,defer,think,track,sched,rwsem,phash,structures}.svg; do
     [[ -s $out/$file ]] || { echo "missing or empty: $out/$file" >&2; exit 1; }
 done
 # A file that was being written has another name until it is whole.
