@@ -127,6 +127,9 @@ mod unlink;
 #[cfg(all(test, loom))]
 mod models;
 
+#[cfg(any(feature = "structures", all(test, loom)))]
+pub mod structures;
+
 #[cfg(not(loom))]
 mod atomic;
 /// The chapters whose code must compile and run.
