@@ -5,8 +5,8 @@
 mod common;
 
 use common::Drops;
-use hp::{Domain, Guard};
 use hp::structures::Map;
+use hp::{Domain, Guard};
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -332,7 +332,10 @@ impl Drop for Reenters {
                 key,
             };
             drop(map.insert(self.key + 100, value(self.key)));
-            assert!(map.get(&(self.key + 100)).is_some_and(|v| v.key == self.key));
+            assert!(
+                map.get(&(self.key + 100))
+                    .is_some_and(|v| v.key == self.key)
+            );
         }
     }
 }

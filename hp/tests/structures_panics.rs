@@ -9,6 +9,7 @@ use common::Drops;
 use hp::Domain;
 use hp::structures::{Map, Stack};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A value whose drop panics.
 struct Bad(#[allow(dead_code, reason = "dropped")] common::Counted);
@@ -41,24 +42,29 @@ fn map() {
     }
 }
 
+/// Panics the first time only, so that unwinding can drop the rest.
+struct Once<'a>(&'a AtomicUsize);
+
+impl Drop for Once<'_> {
+    fn drop(&mut self) {
+        assert!(self.0.fetch_add(1, Ordering::Relaxed) != 0, "the first one");
+    }
+}
+
 fn stack() {
-    let drops = Drops::new();
-    let fill = || -> Stack<Bad> { (0..3).map(|_| Bad(drops.value(1))).collect() };
-    let stack = fill();
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(stack.pop()))).is_err());
-    assert_eq!(drops.count(), 1, "dropped by whoever popped it");
-    let reduced = catch_unwind(AssertUnwindSafe(|| {
-        let mut all = stack.take_all();
-        std::mem::forget(all.next());
-        drop(all); // one is left
-    }));
-    assert!(reduced.is_err() && stack.is_empty());
-    assert_eq!(drops.count(), 2);
+    let uses: [fn(Stack<Once<'_>>); 5] = [
+        |stack| drop(stack),
+        |stack| stack.clear(),
+        |stack| stack.take_all().for_each(drop),
+        |stack| stack.into_iter().for_each(drop),
+        |stack| while stack.pop().is_some() {},
+    ];
+    for case in uses {
+        let dropped = AtomicUsize::new(0);
+        let stack = (0..3).map(|_| Once(&dropped)).collect();
+        assert!(catch_unwind(AssertUnwindSafe(|| case(stack))).is_err());
+        assert_eq!(dropped.load(Ordering::Relaxed), 3);
+    }
     // The memory of nodes is reclaimed without a panic.
     Domain::global().drain();
-    let one: Stack<Bad> = fill();
-    drop(one.pop().map(std::mem::ManuallyDrop::new));
-    std::mem::forget(one.pop());
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(one))).is_err());
-    assert_eq!(drops.count(), 3);
 }

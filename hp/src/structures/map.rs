@@ -176,11 +176,11 @@ impl<K: Send + 'static, V: Send + 'static, S> Map<K, V, S> {
 
     /// An iterator over the entries, each protected; in no particular order.
     ///
-    /// It is weakly consistent. An entry that is there from the call to the
-    /// end of the iteration is given exactly once; one that is inserted,
-    /// replaced or removed meanwhile may be given or not, as it was before or
-    /// after. (With two keys of the same full hash, one that is removed and
-    /// inserted again may be given twice.)
+    /// It is weakly consistent. A key that is there from the call to the end of
+    /// the iteration is given exactly once, with one of the values that it had;
+    /// one that is inserted or removed meanwhile may be given or not. (One that
+    /// is removed and inserted again meanwhile may be given twice if another key
+    /// has the same full hash.)
     ///
     /// # Progress
     ///

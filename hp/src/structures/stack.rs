@@ -24,9 +24,9 @@
 //! *Push* (Release) – pairs with the Acquire of a protection, and of the
 //! exchanges in [`crate::unlink`]: who finds a node finds it filled in.
 
-use super::keep::{Keeper, Life};
 #[cfg(not(loom))]
 use super::keep::Process;
+use super::keep::{Keeper, Life};
 use crate::retired::Retired;
 use crate::slot::Held;
 use crate::unlink::{unlink, unlink_if};
@@ -74,8 +74,7 @@ impl<T> Node<T> {
         // Its slot would keep it from a pass that the retirement begins.
         drop(slot);
         // SAFETY: unlinked, and ours to retire; freeing it works on any thread.
-        let rest =
-            unsafe { Retired::with(node.as_ptr().cast(), ptr::null_mut(), Self::free) };
+        let rest = unsafe { Retired::with(node.as_ptr().cast(), ptr::null_mut(), Self::free) };
         let value = ManuallyDrop::into_inner(value);
         keeper.retire(rest);
         value
