@@ -91,9 +91,9 @@ fn mark(next: &AtomicPtr<()>, order: Ordering) -> *mut () {
     // loom's pointers have no bits.
     #[cfg(loom)]
     {
-        let mut now = ptr::null_mut();
+        let mut now: *mut () = ptr::null_mut();
         loop {
-            let marked = now.map_addr(|a: usize| a | MARK);
+            let marked = now.map_addr(|a| a | MARK);
             match next.compare_exchange(now, marked, order, Ordering::Relaxed) {
                 Ok(was) => return was,
                 Err(other) => now = other,

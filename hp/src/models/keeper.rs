@@ -1,0 +1,106 @@
+//! Slots for the models of `structures`: a few words for each role, filled,
+//! released and scanned as the real ones are.
+//!
+//! Floor 2 (`hp`), for models. Owns a retired node's end: if no word holds its
+//! address after a heavy barrier, its life ends (reading it fails from then
+//! on); its memory is kept until the execution is over.
+
+use super::*;
+use crate::overflow;
+use crate::slot::{Held, RESERVED, is_address};
+use crate::structures::keep::{Keeper, Life};
+use core::cell::RefCell;
+use percpu::sync::atomic::{AtomicUsize, Ordering};
+
+/// Words of a role: a walk's two, a successor, and one to hold.
+const WORDS: usize = 3;
+
+/// What the roles share.
+pub(super) struct Words {
+    words: Box<[[AtomicUsize; WORDS]]>,
+    /// Retired nodes. (loom runs one thread at a time.)
+    waiting: RefCell<Vec<Retired>>,
+}
+
+impl Words {
+    pub(super) fn new(roles: usize) -> Self {
+        let word = |_| AtomicUsize::new(FREE);
+        Self {
+            words: (0..roles).map(|_| std::array::from_fn(word)).collect(),
+            waiting: RefCell::default(),
+        }
+    }
+
+    pub(super) fn role(&self, role: usize) -> Role<'_> {
+        Role { all: self, role }
+    }
+
+    fn protects(&self, address: usize) -> bool {
+        let mut found = false;
+        for word in self.words.iter().flatten() {
+            // Acquire: as in a scan.
+            let word = word.load(Ordering::Acquire);
+            found |= is_address(word) && word == address;
+        }
+        found
+    }
+
+    /// How many nodes were retired; frees their memory.
+    pub(super) fn free_all(&self) -> usize {
+        let waiting = self.waiting.take();
+        let count = waiting.len();
+        let mut addresses: Vec<_> = waiting.iter().map(Retired::address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        assert_eq!(addresses.len(), count, "retired twice");
+        for node in waiting {
+            // SAFETY: the roles are over, and each was retired once.
+            unsafe { node.reclaim() };
+        }
+        count
+    }
+}
+
+/// One role's share.
+pub(super) struct Role<'a> {
+    all: &'a Words,
+    role: usize,
+}
+
+impl Role<'_> {
+    fn free_word(&self) -> &AtomicUsize {
+        let mut words = self.all.words[self.role].iter();
+        // Relaxed: only this role stores to it.
+        words
+            .find(|word| word.load(Ordering::Relaxed) == FREE)
+            .expect("a free word")
+    }
+}
+
+impl Keeper for Role<'_> {
+    fn protect(&self, src: &AtomicPtr<()>) -> Option<(Held, NonNull<()>)> {
+        let word = self.free_word();
+        let value = overflow::fill(src, word, ALL_BITS, FREE).ok()?;
+        Some((Held(SlotRef::percpu(NonNull::from(word))), value))
+    }
+
+    fn refill(&self, slot: &mut Held, src: &AtomicPtr<()>) -> Option<NonNull<()>> {
+        overflow::fill(src, slot.0.word(), ALL_BITS, RESERVED).ok()
+    }
+
+    fn hold(&self, address: NonNull<()>) -> Held {
+        let word = self.free_word();
+        // Release: "Publish".
+        word.store(address.addr().get(), Ordering::Release);
+        Held(SlotRef::percpu(NonNull::from(word)))
+    }
+
+    fn retire(&self, node: Retired) {
+        heavy().unwrap();
+        if !self.all.protects(node.address()) {
+            // SAFETY: nodes begin with their life, and their memory is kept.
+            unsafe { &*node.pointer().cast::<Life>() }.end();
+        }
+        self.all.waiting.borrow_mut().push(node);
+    }
+}
