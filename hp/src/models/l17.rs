@@ -78,6 +78,7 @@ fn after(s: &S, expected: &[(usize, u32)]) {
         nodes.extend(entry.map(|node| ptr::from_ref(node).cast_mut()));
         false
     });
+    drop(walk);
     assert!(orders.is_sorted(), "{orders:x?}");
     let mut buckets: Vec<_> = orders.iter().filter(|o| **o % 2 == 0).collect();
     buckets.dedup();

@@ -56,12 +56,13 @@
 //!
 //! # Orderings
 //!
-//! * *Publish* (Release, of the exchange that puts an entry in) – pairs with
-//!   the Acquire of a protection.
-//! * *Mark* (Release) – pairs with *Look* (Acquire) of the `next` of a link
-//!   that is about to be used or unlinked: who finds an entry gone comes after
-//!   its removal, and who follows or passes on a `next` has the publication of
-//!   what it points to.
+//! * *Publish* (Release, of the exchange that puts an entry or a bucket in) –
+//!   pairs with the Acquire of a protection.
+//! * *Look* (Acquire, of the `next` of a link that is marked or may be) – pairs
+//!   with *Publish*: whoever unlinks passes on a `next` that others will
+//!   follow.
+//! * The mark itself is Relaxed. It publishes nothing, and as a
+//!   read-modify-write it hands on the *Publish* before it.
 
 use super::keep::{Keeper, Life};
 use crate::retired::Retired;
@@ -85,16 +86,17 @@ fn unmarked(next: *mut ()) -> *mut () {
 
 /// Sets the mark; gives what was there.
 #[inline]
-fn mark(next: &AtomicPtr<()>, order: Ordering) -> *mut () {
+fn mark(next: &AtomicPtr<()>) -> *mut () {
+    // Relaxed: see "Orderings".
     #[cfg(not(loom))]
-    return next.fetch_or(MARK, order);
+    return next.fetch_or(MARK, Ordering::Relaxed);
     // loom's pointers have no bits.
     #[cfg(loom)]
     {
         let mut now: *mut () = ptr::null_mut();
         loop {
             let marked = now.map_addr(|a| a | MARK);
-            match next.compare_exchange(now, marked, order, Ordering::Relaxed) {
+            match next.compare_exchange(now, marked, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(was) => return was,
                 Err(other) => now = other,
             }
@@ -400,7 +402,7 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
         node.link.next.store(next, Ordering::Relaxed);
         let new = Box::into_raw(node).cast::<()>();
         let marked = new.map_addr(|a| a | MARK);
-        // Release: "Publish" and "Mark". Relaxed on failure: not used.
+        // Release: "Publish". Relaxed on failure: not used.
         if entry
             .link
             .next
@@ -435,11 +437,10 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
 
 /// Marks an entry; gives its successor. `None` if it was marked.
 fn mark_entry(link: &Link) -> Option<*mut ()> {
-    // Release: "Mark".
-    if is_marked(mark(&link.next, Ordering::Release)) {
+    if is_marked(mark(&link.next)) {
         return None;
     }
-    // Acquire: "Look": it never changes again, and is passed on.
+    // Acquire: "Look". It never changes again.
     Some(unmarked(link.next.load(Ordering::Acquire)))
 }
 
