@@ -1226,6 +1226,8 @@ change("phash: prepared by nobody", F, [("        self.word.store(QUEUED, Orderi
 F = "bench-suite/phash/src/table.rs"
 weaken("phash: lock Relaxed", F, ".compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)", ACQ, RLX, MOVE)
 weaken("phash: Unlock Relaxed", F, "self.locked.store(0, Ordering::Release);", REL, RLX, MOVE)
+change("phash: no look at the word under the lock", F, [("if word.load(Ordering::SeqCst) != expected {", "if false {")], WAIT,
+       "sleeps although the word was changed and its waker has been", hang=True)
 SC = "Ordering::SeqCst"
 AS_ACQREL = "loom takes SeqCst accesses for AcqRel: the fence beside the announcement stands for them"
 unkillable(F, "self.waiters.fetch_add(1, Ordering::SeqCst);", SC, AS_ACQREL)

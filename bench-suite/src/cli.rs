@@ -151,15 +151,21 @@ impl Options {
 
     /// The same, but for those that it has.
     pub(crate) fn without_runs_but(&self, command: &str, has: &[&str]) -> Result<(), Trouble> {
-        self.refuse(command, has, true)
+        self.refuse(command, |option| !has.contains(&option))
+    }
+
+    /// Refuses options of runs that a workload has no use for.
+    pub(crate) fn without(&self, command: &str, lost: &[&str]) -> Result<(), Trouble> {
+        self.refuse(command, |option| lost.contains(&option))
     }
 
     /// Refuses options of measuring for a command that shows what was measured before.
     pub(crate) fn without_measuring(&self, command: &str) -> Result<(), Trouble> {
-        self.refuse(command, &[], false)
+        const REPORTS: [&str; 4] = ["--markdown", "--plot", "--report", "--against"];
+        self.without_runs_but(command, &REPORTS)
     }
 
-    fn refuse(&self, command: &str, has: &[&str], reports: bool) -> Result<(), Trouble> {
+    fn refuse(&self, command: &str, lost: impl Fn(&str) -> bool) -> Result<(), Trouble> {
         for (option, given) in [
             ("--threads", self.threads.is_some()),
             ("--variants", self.variants.is_some()),
@@ -177,12 +183,12 @@ impl Options {
             ("--json", self.json.is_some()),
             ("--csv", self.csv.is_some()),
             ("--resume", self.resume.is_some()),
-            ("--markdown", self.markdown.is_some() && reports),
-            ("--plot", self.plot.is_some() && reports),
-            ("--report", self.report.is_some() && reports),
-            ("--against", self.against.is_some() && reports),
+            ("--markdown", self.markdown.is_some()),
+            ("--plot", self.plot.is_some()),
+            ("--report", self.report.is_some()),
+            ("--against", self.against.is_some()),
         ] {
-            if given && !has.contains(&option) {
+            if given && lost(option) {
                 return Err(Trouble::Usage(format!(
                     "{option}: has no meaning for {command}"
                 )));
@@ -358,8 +364,8 @@ fn check(cli: &Cli) -> Result<(), Trouble> {
         Some(Command::Grace {
             hold,
             idle,
-            original,
-        }) if original.is_asked() && (hold.is_some() || idle.is_some()) => {
+            original: Some(_),
+        }) if hold.is_some() || idle.is_some() => {
             return usage("--hold, --idle: rcuscale, which the other parameters ask for, has none");
         }
         Some(Command::Stall) if has_threads(1) => {

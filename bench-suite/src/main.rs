@@ -95,9 +95,10 @@ fn start() -> Result<(), Trouble> {
         #[cfg(target_os = "linux")]
         Some(Command::Rcuscale(ask)) => rcuscale::command(ask, options),
         #[cfg(target_os = "linux")]
-        Some(Command::Grace { original, .. }) if original.is_asked() => {
-            rcuscale::command(original, options)
-        }
+        Some(Command::Grace {
+            original: Some(ask),
+            ..
+        }) => rcuscale::command(ask, options),
         #[cfg(target_os = "linux")]
         Some(Command::Whack(ask)) => whack::command(ask, options),
         #[cfg(target_os = "linux")]

@@ -67,7 +67,7 @@ impl Points {
         Points {
             jobs,
             runs,
-            asked: ask.threads.is_some() || ask.crew.is_some() || ask.idles.is_some(),
+            asked: ask.threads.is_some() || !ask.crews.is_empty() || ask.idles.is_some(),
             budget: options.budget,
         }
     }
@@ -343,7 +343,7 @@ mod tests {
         let mixed = Points::of(
             Workload::Write,
             &Ask {
-                crew: Some((2, 1)),
+                crews: vec![(2, 1)],
                 ..Ask::default()
             },
             &options,

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{complaint, run, text};
+use serde_json::Value;
 
 #[test]
 fn ref_prints_the_originals_experiments() {
@@ -173,9 +174,19 @@ fn rcuscale_has_tables() {
         "100",
         "--kfree-loops",
         "4",
+        "--runs",
+        "1",
     ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("4 loops of 100 objects"));
+    let said = text(&output.stdout);
+    for word in ["ns/object", "flush", "kfree_alloc_num=100, kfree_loops=4"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    // Their figures are grace periods; the barrier has no objects.
+    assert!(
+        !said.contains("theirs") && said.contains("it frees no objects"),
+        "{said}"
+    );
     let output = run(&[
         "rcuscale",
         "--gp-async",
@@ -235,8 +246,72 @@ fn grace_takes_the_parameters_of_rcuscale() {
                 <= records[0]["params"]["gp_max_us"].as_f64()
         );
     }
-    let said = complaint(&run(&["grace", "--nwriters", "1", "--hold", "1us"]), 2);
-    assert!(said.contains("--hold"), "{said}");
+    for own in [["--hold", "1us"], ["--idle", "1"]] {
+        let said = complaint(&run(&[&["grace", "--nwriters", "1"], &own[..]].concat()), 2);
+        assert!(said.contains(own[0]), "{said}");
+    }
+    // A parameter that has the usual value is there, too.
+    for given in [
+        ["--nreaders", "-1"],
+        ["--gp-async-max", "1000"],
+        ["--format", "table"],
+    ] {
+        let plan = text(&run(&[&["grace", "--dry-run"], &given[..]].concat()).stdout);
+        assert!(plan.contains("rcuscale "), "{given:?}: {plan}");
+    }
+    let plan = text(&run(&["grace", "--idle", "2", "--dry-run"]).stdout);
+    assert!(
+        plan.contains("2 idle") && !plan.contains("rcuscale "),
+        "{plan}"
+    );
+}
+
+/// Each list is crossed with the others, and each point is measured.
+#[test]
+fn parameters_can_be_lists() {
+    let records = |arguments: &[&str]| {
+        let output = run(&[arguments, &["--runs", "1", "--json", "-"]].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        common::records(&text(&output.stdout))
+    };
+    let number = |record: &Value, name: &str| record["params"][name].as_i64().unwrap();
+    let of = records(&[
+        "ref",
+        "--scale-type=typesafe_ref",
+        "--nreaders=1,2",
+        "--readdelay=0,500,0",
+        "--lookup-instances=1,-2",
+        "--nruns=2",
+        "--loops=50",
+    ]);
+    let mut points: Vec<_> = of
+        .iter()
+        .map(|record| {
+            let point = ["readers", "readdelay_ns", "lookup_instances"];
+            point.map(|name| number(record, name))
+        })
+        .collect();
+    points.sort_unstable();
+    let mut expected = Vec::new();
+    for readers in [1, 2] {
+        expected.extend([[0, -2], [0, 1], [500, -2], [500, 1]].map(|at| [readers, at[0], at[1]]));
+    }
+    assert_eq!(points, expected);
+    // Who holds for longer takes longer.
+    for record in &of {
+        let long = record["ns_per_op"].as_f64().unwrap() >= 400.0;
+        assert!(long || number(record, "readdelay_ns") == 0, "{record}");
+    }
+    let of = records(&[
+        "rcuscale",
+        "--scale-type=hp-sync",
+        "--nreaders=0..1",
+        "--nwriters=1,2",
+    ]);
+    let point = |record: &Value| (number(record, "readers"), number(record, "writers"));
+    let mut points: Vec<_> = of.iter().map(point).collect();
+    points.sort_unstable();
+    assert_eq!(points, [(0, 1), (0, 2), (1, 1), (1, 2)]);
 }
 
 #[test]

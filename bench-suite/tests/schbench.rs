@@ -134,6 +134,8 @@ fn bad_options_are_one_line() {
         (&["--json", "x", "-j", "y"], "-j"),
         (&["--pin", "none"], "--pin"),
         (&["-A", "30"], "--format run"),
+        (&["-R", "400", "--time", "500ms"], "whole seconds"),
+        (&["-R", "400", "--quick"], "whole seconds"),
         (&["--buckets", "2"], "--on phash"),
         (&["--replace-every", "1ms"], "--on phash"),
         (&["--on", "phash", "-H", "2"], "--buckets"),

@@ -35,13 +35,12 @@ pub(crate) enum Command {
         /// Threads beside that have read once, keep their reader state and sleep [default: 0]
         #[arg(long, value_name = "LIST", value_parser = |text: &str| parse::counts(text).map(List))]
         idle: Option<List<usize>>,
-        /// With one of these it is rcuscale
         #[cfg(target_os = "linux")]
         #[command(
             flatten,
             next_help_heading = "Of rcuscale (with any of these it is hpbench rcuscale)"
         )]
-        original: Box<crate::rcuscale::Ask>,
+        original: Option<crate::rcuscale::Ask>,
     },
     /// Cost of queueing a deferred callback, on the calling threads
     Defer,
@@ -127,14 +126,16 @@ impl Command {
             Command::Read => Workload::Read,
             Command::Write { readers, writers } => {
                 if readers.is_some() || writers.is_some() {
-                    ask.crew = Some((readers.unwrap_or(0), writers.unwrap_or(1)));
+                    ask.crews = vec![(readers.unwrap_or(0), writers.unwrap_or(1))];
                 }
                 Workload::Write
             }
             Command::Scan => Workload::Scan,
             Command::Stall => Workload::Stall,
             #[cfg(target_os = "linux")]
-            Command::Grace { original, .. } if original.is_asked() => return None,
+            Command::Grace {
+                original: Some(_), ..
+            } => return None,
             Command::Grace { hold, idle, .. } => {
                 ask.holds = hold.as_ref().map(|list| list.0.clone());
                 ask.idles = idle.as_ref().map(|list| list.0.clone());

@@ -87,12 +87,8 @@ pub(crate) const KIND: Kind = Kind {
             title: "context_switch1: messages through pipes",
             axis: "messages per second (more is better)",
             threads_axis: "tasks",
-            over: None,
-            log: false,
-            shared: false,
-            descending: true,
-            format: human::count,
             panels: |group| vec![(tasks(group), Point::rate)],
+            ..view::RATES
         },
     },
 };

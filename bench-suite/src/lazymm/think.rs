@@ -14,9 +14,7 @@ use crate::cli::List;
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Worker};
 use crate::engine::job::{Job, Params, Shape};
 use crate::parse;
-use crate::report::human;
 use crate::report::record::Record;
-use crate::report::summary::Point;
 use crate::report::view::{self, Plot, View};
 use crate::schemes::Support;
 use crate::workloads::{self, Ask, Kind};
@@ -99,14 +97,7 @@ pub(crate) const KIND: Kind = Kind {
         order: |point| point.rate().map(|rate| -rate),
         plot: Plot {
             title: "lazy-mm think: grab + drop of one shared mm (model)",
-            axis: "operations per second (more is better)",
-            threads_axis: "threads",
-            over: None,
-            log: false,
-            shared: false,
-            descending: true,
-            format: human::count,
-            panels: |group| vec![(view::threads(group), Point::rate)],
+            ..view::RATES
         },
     },
 };

@@ -170,12 +170,8 @@ pub(crate) const KIND: Kind = Kind {
             title: "lazy-mm track: messages through pipes, tracked in user space",
             axis: "messages per second (more is better)",
             threads_axis: "pairs",
-            over: None,
-            log: false,
-            shared: false,
-            descending: true,
-            format: human::count,
             panels: |group| vec![(pairs(group), Point::rate)],
+            ..view::RATES
         },
     },
 };

@@ -3,11 +3,12 @@
 //!
 //! The number of grace periods is what counts (`writers`), the time only as a least one. `ns_per_op` is their average, as
 //! the original's script begins with; the percentiles are picked as it picks them. With callbacks an operation is the
-//! queueing of one.
+//! queueing of one, and in the kfree_rcu test allocating and retiring an object: there `ns_per_op` is the total against
+//! what a thread has retired.
 
 use super::show::Percentiles;
 use super::writers::Outcome;
-use super::{Ask, Setup, Wait, subject};
+use super::{Ask, Free, Setup, Wait, kfree, subject};
 use crate::engine::crew::{Rate, Refusal, Tally};
 use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
@@ -16,6 +17,7 @@ use crate::report::record::{Record, Status};
 use crate::report::summary::Point;
 use crate::report::view::{self, Column, Plot, View};
 use crate::schemes::{About, Support};
+use crate::trouble::Trouble;
 use crate::workloads::{Kind, fill};
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -24,38 +26,46 @@ use std::time::{Duration, Instant};
 /// Names of the options in points.
 const BETWEEN: &str = "writer_holdoff_us";
 const ASYNC: &str = "gp_async_max";
+const OBJECTS: &str = "kfree_alloc_num";
+const LOOPS: &str = "kfree_loops";
 
 pub(crate) const KIND: Kind = Kind {
     name: "rcuscale",
-    what: "rcuscale in user space: grace periods of writers beside readers and each other; --nreaders, --nwriters, --writer-holdoff, --gp-async",
+    what: "rcuscale in user space: grace periods of writers beside readers and each other; --nreaders, --nwriters, --writer-holdoff, --gp-async, --kfree-rcu-test",
     points: |ask| {
-        let (readers, writers) = ask.crew.unwrap_or((1, 1));
         let more = ask.more.as_ref().and_then(|more| more.first());
-        vec![shape(readers, writers, more.cloned().unwrap_or_default())]
+        let point =
+            |crew: &(usize, usize)| shape(crew.0, crew.1, more.cloned().unwrap_or_default());
+        match &ask.crews[..] {
+            [] => vec![point(&(1, 1))],
+            crews => crews.iter().map(point).collect(),
+        }
     },
     tour: |_| vec![shape(1, 1, Params::new())],
     variants,
     run,
-    support: |about, job| match subject::can(about.name, job.more.contains_key(ASYNC), false) {
-        Ok(()) => Support::Yes,
-        Err(_) => Support::No("it frees objects and takes no callbacks"),
+    support: |about, job| {
+        let has = |name| job.more.contains_key(name);
+        match subject::can(about.name, has(ASYNC), has(OBJECTS)) {
+            Ok(()) => Support::Yes,
+            Err(_) if has(OBJECTS) => Support::No("it frees no objects"),
+            Err(_) => Support::No("it frees objects and takes no callbacks"),
+        }
     },
     view: View {
-        meaning: "time of a grace period of each writer, beside readers and each other, in user space (with gp_async_max: of queueing a callback); less is better; x heavy-barrier: against the barrier that makes readers cheap",
+        meaning: "time of a grace period of each writer, beside readers and each other, in user space (with gp_async_max: of queueing a callback; with kfree_loops: of allocating and retiring an object); less is better; x heavy-barrier: against the barrier that makes readers cheap",
         reference: "heavy-barrier",
         title: view::shape,
-        columns: |_| COLUMNS,
+        columns: |group| match group.points.iter().any(|p| p.param(WAITING).is_some()) {
+            true => KFREE,
+            false => COLUMNS,
+        },
         order: Point::ns,
         plot: Plot {
-            title: "rcuscale: one grace period",
+            title: "rcuscale: one grace period, callback or object",
             axis: "average time (less is better)",
-            threads_axis: "threads",
-            over: None,
-            log: true,
-            shared: false,
-            descending: false,
-            format: human::nanoseconds,
             panels: |group| vec![(view::shape(group), Point::ns)],
+            ..view::TIMES
         },
     },
 };
@@ -88,6 +98,42 @@ const COLUMNS: &[Column] = &[
     view::TIME_SPREAD,
 ];
 
+/// What only the kfree_rcu test has.
+const WAITING: &str = "waiting";
+const FLUSH: &str = "flush_ms";
+const GROWTH: &str = "growth_bytes";
+
+const KFREE: &[Column] = &[
+    Column {
+        head: "total",
+        cell: |row| {
+            row.show(
+                |p| p.median(|r| Some(r.elapsed_s)),
+                |s| human::nanoseconds(s * 1e9),
+            )
+        },
+    },
+    view::time("ns/object"),
+    Column {
+        head: "growth",
+        cell: |row| {
+            row.show(
+                |p| p.param(GROWTH),
+                |bytes| format!("{:.0} MB", bytes / f64::from(1 << 20)),
+            )
+        },
+    },
+    Column {
+        head: "waiting",
+        cell: |row| row.show(|p| p.param(WAITING), human::count),
+    },
+    Column {
+        head: "flush",
+        cell: |row| row.show(|p| p.param(FLUSH), |ms| human::nanoseconds(ms * 1e6)),
+    },
+    view::TIME_SPREAD,
+];
+
 fn shape(readers: usize, writers: usize, more: Params) -> Shape {
     Shape {
         threads: readers + writers,
@@ -101,6 +147,11 @@ fn shape(readers: usize, writers: usize, more: Params) -> Shape {
 /// What the options ask of a point.
 pub(super) fn point(ask: &Ask) -> Params {
     let mut point = Params::new();
+    if ask.kfree {
+        point.insert(OBJECTS.to_owned(), ask.kfree_alloc_num.into());
+        point.insert(LOOPS.to_owned(), ask.kfree_loops.into());
+        return point;
+    }
     if ask.writer_holdoff > 0 {
         point.insert(BETWEEN.to_owned(), ask.writer_holdoff.into());
     }
@@ -117,6 +168,17 @@ fn variants() -> &'static [About] {
 
 fn run(job: &Job) -> Result<Record, Refusal> {
     let number = |name: &str| job.more.get(name).and_then(Value::as_u64);
+    let refusal = |trouble: Trouble| Refusal::Environment(trouble.to_string());
+    if let (Some(allocations), Some(loops)) = (number(OBJECTS), number(LOOPS)) {
+        let setup = kfree::Setup {
+            threads: job.writers,
+            allocations,
+            loops,
+        };
+        let start = Instant::now();
+        let outcome = subject::visit(&job.variant, Free(&setup)).map_err(refusal)?;
+        return Ok(freed(job, &setup, &outcome, start));
+    }
     let setup = Setup {
         readers: job.readers,
         writers: job.writers,
@@ -124,23 +186,18 @@ fn run(job: &Job) -> Result<Record, Refusal> {
         // A tour has some milliseconds for each run: as much as the least number takes.
         least: job.time,
         between: Duration::from_micros(number(BETWEEN).unwrap_or(0)),
-        kfree: super::kfree::Setup {
-            threads: 0,
-            allocations: 0,
-            loops: 0,
-        },
         cpus: pin::allowed(),
     };
     let start = Instant::now();
     match subject::visit(&job.variant, Wait(&setup)) {
         Ok(outcome) => Ok(record(job, &outcome, start)),
-        Err(trouble @ crate::trouble::Trouble::Correctness(_)) => {
+        Err(trouble @ Trouble::Correctness(_)) => {
             let mut record = Record::empty(job);
             record.status = Status::Failed;
             record.remark(&trouble.to_string());
             Ok(record)
         }
-        Err(trouble) => Err(Refusal::Environment(trouble.to_string())),
+        Err(trouble) => Err(refusal(trouble)),
     }
 }
 
@@ -178,6 +235,28 @@ fn record(job: &Job, outcome: &Outcome, start: Instant) -> Record {
     if let Some(barrier) = outcome.barrier {
         record.set("barrier_us", barrier.as_secs_f64() * 1e6);
         record.remark(&format!("barrier at the end {barrier:.1?}"));
+    }
+    record.set("scope", "user space");
+    record
+}
+
+fn freed(job: &Job, setup: &kfree::Setup, outcome: &kfree::Outcome, start: Instant) -> Record {
+    let tally = Tally {
+        ops: setup.allocations * setup.loops,
+        bad: 0,
+        start,
+        stop: start + outcome.total,
+    };
+    let rate = Rate::of(&vec![tally; setup.threads]).expect("there is at least one thread");
+    let mut record = Record::empty(job);
+    fill(&mut record, &rate, setup.threads);
+    record.params.remove("start_skew_s");
+    record.ns_per_op = Some(outcome.total.as_nanos() as f64 / tally.ops as f64);
+    record.set(GROWTH, outcome.memory);
+    record.set(WAITING, outcome.waiting);
+    match outcome.flush {
+        Some(time) => record.set(FLUSH, time.as_secs_f64() * 1e3),
+        None => record.remark("not all was freed 10 s later"),
     }
     record.set("scope", "user space");
     record
@@ -224,6 +303,27 @@ mod tests {
         assert_eq!(record.number("gp_max_us"), Some(10.5));
         assert_eq!(record.number("reader_rate"), Some(2_000_000.0));
         assert!(record.note.contains("3.0ms"), "{}", record.note);
+    }
+
+    /// Two threads retire 30 objects each in 6 us.
+    #[test]
+    fn an_object_is_an_operation_of_the_kfree_test() {
+        let setup = kfree::Setup {
+            threads: 2,
+            allocations: 10,
+            loops: 3,
+        };
+        let outcome = kfree::Outcome {
+            total: Duration::from_micros(6),
+            memory: 4096,
+            waiting: 7,
+            flush: None,
+        };
+        let record = freed(&job(), &setup, &outcome, Instant::now());
+        assert_eq!((record.ops, record.ns_per_op), (60, Some(200.0)));
+        assert!((record.elapsed_s - 6e-6).abs() < 1e-12);
+        assert_eq!(record.number(WAITING), Some(7.0));
+        assert!(record.number(FLUSH).is_none() && record.note.contains("not all"));
     }
 
     #[test]

@@ -23,10 +23,10 @@ use crate::cli::{List, Options};
 use crate::command::{self, say};
 use crate::engine::job::Pin;
 use crate::engine::{interrupt, pin, sysroot::Root};
+use crate::parse;
 use crate::schemes::Scheme;
 use crate::trouble::Trouble;
 use crate::workloads::{Ask as Points, Workload};
-use clap::Parser;
 pub(crate) use kind::KIND;
 use std::time::Duration;
 
@@ -39,11 +39,9 @@ pub(crate) enum Format {
     Original,
 }
 
-/// Parameters that the kernel's has and this has not, and why.
-const LOST: &str = "expedited grace periods are the kernel's";
-
 /// What to run.
-#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
+#[group(id = "rcuscale")]
 pub(crate) struct Ask {
     /// What to measure, like rcu,rcu-qsbr,hp-sync, or all [default: all; of the original's output rcu]
     #[arg(long = "scale-type", alias = "scale_type", value_name = "LIST", value_parser = |text: &str| subject::list(text).map(List))]
@@ -63,12 +61,12 @@ pub(crate) struct Ask {
     /// Seconds that a writer goes on at least
     #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     minruntime: u64,
-    /// Readers beside; -1 is one a CPU
-    #[arg(long, value_name = "N", default_value_t = -1, allow_hyphen_values = true, value_parser = clap::value_parser!(i64).range(-8192..=8192))]
-    nreaders: i64,
-    /// Writers; -1 is one a CPU
-    #[arg(long, value_name = "N", default_value_t = -1, allow_hyphen_values = true, value_parser = clap::value_parser!(i64).range(-8192..=8192))]
-    nwriters: i64,
+    /// Readers beside: a list; -1 is one a CPU
+    #[arg(long, value_name = "LIST", default_value = "-1", allow_hyphen_values = true, value_parser = crew)]
+    nreaders: List<usize>,
+    /// Writers: a list; -1 is one a CPU
+    #[arg(long, value_name = "LIST", default_value = "-1", allow_hyphen_values = true, value_parser = crew)]
+    nwriters: List<usize>,
     /// Microseconds between two grace periods of a writer
     #[arg(long, alias = "writer_holdoff", value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     writer_holdoff: u64,
@@ -97,6 +95,23 @@ fn real(asked: i64, cpus: usize) -> usize {
     usize::try_from(cpus as i64 + 1 + asked).unwrap_or(0).max(1)
 }
 
+/// A list of them, or as of `--threads`; each once.
+fn crew(text: &str) -> Result<List<usize>, String> {
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let counts = match part.parse::<i64>() {
+            Ok(asked) if asked < 0 => vec![real(asked, pin::allowed().len())],
+            _ => parse::counts(part)?,
+        };
+        for count in counts {
+            if !all.contains(&count) {
+                all.push(count);
+            }
+        }
+    }
+    Ok(List(all))
+}
+
 /// What is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Setup {
@@ -107,49 +122,20 @@ struct Setup {
     least: Duration,
     between: Duration,
     cpus: Vec<usize>,
-    kfree: kfree::Setup,
-}
-
-#[derive(Debug, Parser)]
-#[command(no_binary_name = true)]
-struct Words {
-    #[command(flatten)]
-    ask: Ask,
 }
 
 impl Ask {
-    /// Whether any parameter was given (another value than the usual one).
-    pub(crate) fn is_asked(&self) -> bool {
-        let usual = Words::try_parse_from::<_, &str>([]).expect("nothing is needed");
-        *self != usual.ask
-    }
-
-    fn setup(&self) -> Result<Setup, Trouble> {
-        let usage = |text: String| Err(Trouble::Usage(text));
+    /// Refuses what makes no sense together.
+    fn check(&self) -> Result<(), Trouble> {
+        let usage = |text: &str| Err(Trouble::Usage(text.to_owned()));
         if self.gp_exp {
-            return usage(format!("--gp-exp: {LOST}"));
+            return usage("--gp-exp: expedited grace periods are the kernel's");
         }
-        let cpus = pin::allowed();
-        let setup = Setup {
-            readers: real(self.nreaders, cpus.len()),
-            writers: real(self.nwriters, cpus.len()),
-            asynchronous: self.gp_async.then_some(self.gp_async_max),
-            least: Duration::from_secs(self.minruntime),
-            between: Duration::from_micros(self.writer_holdoff),
-            kfree: kfree::Setup {
-                threads: real(self.kfree_nthreads, cpus.len()),
-                allocations: self.kfree_alloc_num,
-                loops: self.kfree_loops,
-            },
-            cpus,
-        };
-        if setup.writers == 0 && !self.kfree {
-            return usage("invalid value '0' for '--nwriters <N>': somebody must wait".to_owned());
+        if !self.kfree && self.nwriters.0.contains(&0) {
+            return usage("invalid value '0' for '--nwriters <LIST>': somebody must wait");
         }
-        if setup.kfree.threads == 0 && self.kfree {
-            return usage(
-                "invalid value '0' for '--kfree-nthreads <N>': somebody must free".to_owned(),
-            );
+        if self.kfree && self.kfree_nthreads == 0 {
+            return usage("invalid value '0' for '--kfree-nthreads <N>': somebody must free");
         }
         // Of all those that can; of some, all must.
         if let Some(types) = &self.types
@@ -159,111 +145,131 @@ impl Ask {
                 subject::can(name, self.gp_async, self.kfree).map_err(Trouble::Usage)?;
             }
         }
-        Ok(setup)
+        Ok(())
+    }
+
+    /// Readers and writers of each point.
+    fn crews(&self) -> Vec<(usize, usize)> {
+        let each = |&writers: &usize| {
+            self.nreaders
+                .0
+                .iter()
+                .map(move |&readers| (readers, writers))
+        };
+        self.nwriters.0.iter().flat_map(each).collect()
+    }
+
+    /// What a point of the kfree_rcu test is.
+    fn kfree(&self) -> kfree::Setup {
+        kfree::Setup {
+            threads: real(self.kfree_nthreads, pin::allowed().len()),
+            allocations: self.kfree_alloc_num,
+            loops: self.kfree_loops,
+        }
     }
 }
 
 /// The subcommand.
 pub(crate) fn command(ask: &Ask, options: &Options) -> Result<(), Trouble> {
-    let setup = ask.setup()?;
+    ask.check()?;
     match ask.format {
-        Format::Table if !ask.kfree => table(ask, &setup, options),
-        format => original(ask, format == Format::Original, &setup, options),
+        Format::Table => table(ask, options),
+        Format::Original => original(ask, options),
     }
 }
 
 /// The course of the other workloads.
-fn table(ask: &Ask, setup: &Setup, options: &Options) -> Result<(), Trouble> {
-    let usage = |text: String| Err(Trouble::Usage(text));
-    for (option, given) in [
-        (
-            "--threads (use --nreaders and --nwriters)",
-            options.threads.is_some(),
-        ),
-        ("--time (use --minruntime)", options.time.is_some()),
-        ("--warmup", options.warmup.is_some()),
-        ("--budget", options.budget.is_some()),
-        ("--window", options.window.is_some()),
-        ("--pin", options.pin.is_some()),
-    ] {
-        if given {
-            return usage(format!("{option}: has no meaning for rcuscale"));
-        }
-    }
+fn table(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    let usage = |text: &str| Err(Trouble::Usage(text.to_owned()));
+    options.without(
+        "rcuscale (use --nreaders, --nwriters, --minruntime)",
+        &[
+            "--threads",
+            "--time",
+            "--warmup",
+            "--budget",
+            "--window",
+            "--pin",
+        ],
+    )?;
     if ask.types.is_some() && options.variants.is_some() {
-        return usage(
-            "--scale-type and --variants say the same, only one of them can be given".to_owned(),
-        );
+        return usage("--scale-type and --variants say the same, only one of them can be given");
     }
     if ask.holdoff > 0 {
-        return usage("--holdoff: is for --format original".to_owned());
+        return usage("--holdoff: is for --format original");
     }
     let mut options = options.clone();
     options.pin = Some(Pin::Pu);
     // How long it takes is what is measured.
-    options.time = Some(setup.least);
+    let least = if ask.kfree { 0 } else { ask.minruntime };
+    options.time = Some(Duration::from_secs(least));
     options.warmup = Some(Duration::ZERO);
     if let Some(types) = &ask.types {
         let names = types.0.iter().map(|&name| name.to_owned());
         options.variants = Some(List(names.collect()));
     }
     let asked = Points {
-        crew: Some((setup.readers, setup.writers)),
+        crews: match ask.kfree {
+            true => vec![(0, ask.kfree().threads)],
+            false => ask.crews(),
+        },
         more: Some(vec![kind::point(ask)]),
         ..Points::default()
     };
     command::workload(Workload::Rcuscale, &asked, &options)
 }
 
-/// The original's course, in this process; and the kfree_rcu test.
-fn original(ask: &Ask, words: bool, setup: &Setup, options: &Options) -> Result<(), Trouble> {
-    options.without_runs_but(
-        "the original's output and --kfree-rcu-test (use --minruntime)",
-        &["--dry-run"],
-    )?;
+/// The original's course, in this process.
+fn original(ask: &Ask, options: &Options) -> Result<(), Trouble> {
+    options.without_runs_but("the original's output (use --minruntime)", &["--dry-run"])?;
     let rcu = vec!["rcu"];
     let mut types = ask.types.as_ref().map_or(&rcu, |list| &list.0).clone();
     types.retain(|name| subject::can(name, ask.gp_async, ask.kfree).is_ok());
+    let crews = if ask.kfree { vec![(0, 0)] } else { ask.crews() };
     if options.dry_run {
-        return say(&format!(
-            "{} types, {} readers, {} writers, at least {} measurements each\n",
-            types.len(),
-            setup.readers,
-            setup.writers,
-            writers::LEAST
-        ));
+        let mut text = String::new();
+        for (readers, writers) in crews {
+            text.push_str(&match ask.kfree {
+                true => format!("{} types, {} threads, {} loops of {} objects\n", types.len(), ask.kfree().threads, ask.kfree_loops, ask.kfree_alloc_num),
+                false => format!(
+                    "{} types, {readers} readers, {writers} writers, at least {} measurements each\n",
+                    types.len(),
+                    writers::LEAST
+                ),
+            });
+        }
+        return say(&text);
     }
     Root::here().measurable()?;
     interrupt::watch();
     if ask.holdoff > 0 {
         std::thread::sleep(Duration::from_secs(ask.holdoff));
     }
-    let mut frees = Vec::new();
-    for &name in &types {
-        if ask.kfree {
-            if words {
-                say(&show::kfree_parameters(name, setup))?;
+    for (readers, writers) in crews {
+        let setup = Setup {
+            readers,
+            writers,
+            asynchronous: ask.gp_async.then_some(ask.gp_async_max),
+            least: Duration::from_secs(ask.minruntime),
+            between: Duration::from_micros(ask.writer_holdoff),
+            cpus: pin::allowed(),
+        };
+        for &name in &types {
+            if ask.kfree {
+                let setup = ask.kfree();
+                say(&show::kfree_parameters(name, &setup))?;
+                let outcome = subject::visit(name, Free(&setup))?;
+                say(&show::kfree_original(&setup, &outcome))?;
+            } else {
+                say(&show::parameters(name, ask, &setup))?;
+                say(&show::original(name, &subject::visit(name, Wait(&setup))?))?;
             }
-            let outcome = subject::visit(name, Free(setup))?;
-            if words {
-                say(&show::kfree_original(setup, &outcome))?;
+            if interrupt::asked() {
+                return Err(Trouble::Interrupted(
+                    "interrupted; what was measured is shown above".to_owned(),
+                ));
             }
-            frees.push((name, outcome));
-        } else {
-            say(&show::parameters(name, ask, setup))?;
-            say(&show::original(name, &subject::visit(name, Wait(setup))?))?;
         }
-        if interrupt::asked() {
-            break;
-        }
-    }
-    if !words {
-        say(&show::kfree_table(&frees, setup))?;
-    }
-    if interrupt::asked() {
-        return Err(Trouble::Interrupted(
-            "interrupted; what was measured is shown above".to_owned(),
-        ));
     }
     Ok(())
 }
@@ -278,13 +284,13 @@ impl subject::Visit for Wait<'_> {
     }
 }
 
-struct Free<'a>(&'a Setup);
+struct Free<'a>(&'a kfree::Setup);
 
 impl subject::Visit for Free<'_> {
     type Out = Result<kfree::Outcome, Trouble>;
 
     fn visit<S: Scheme>(self) -> Self::Out {
-        kfree::run::<S>(&self.0.kfree, &self.0.cpus)
+        kfree::run::<S>(self.0, &pin::allowed())
     }
 }
 
@@ -299,5 +305,10 @@ mod tests {
         assert_eq!(real(-1, 8), 8);
         assert_eq!(real(-3, 8), 6);
         assert_eq!(real(-100, 8), 1);
+        let cpus = pin::allowed().len();
+        let of = |text| crew(text).map(|list| list.0);
+        assert_eq!(of("-1"), Ok(vec![cpus]));
+        assert_eq!(of("0,3..4,-100000,3"), Ok(vec![0, 3, 4, 1]));
+        assert!(of("").is_err() && of("1,x").is_err() && of("100000").is_err());
     }
 }

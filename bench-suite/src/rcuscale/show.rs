@@ -1,11 +1,9 @@
-//! Floor 3, bench-suite. Owns what `rcuscale` prints: the original's words, those of the script that reads them, and
-//! the table of the kfree_rcu test. Touches nothing else.
+//! Floor 3, bench-suite. Owns what `rcuscale` prints as the original: its words, and those of the script that reads them.
+//! Touches nothing else.
 
 use super::kfree;
 use super::writers::{LEAST, Outcome};
 use super::{Ask, Setup};
-use crate::published::show::columns;
-use crate::report::human;
 use std::fmt::Write;
 
 /// The first line.
@@ -107,77 +105,30 @@ impl Percentiles {
 }
 
 /// The first lines of the kfree_rcu test.
-pub(super) fn kfree_parameters(name: &str, setup: &Setup) -> String {
+pub(super) fn kfree_parameters(name: &str, setup: &kfree::Setup) -> String {
     format!(
         "{name}-scale:--- kfree_rcu_test: kfree_mult=1 kfree_by_call_rcu=0 kfree_nthreads={} kfree_alloc_num={} kfree_loops={} kfree_rcu_test_double=0 kfree_rcu_test_single=0\nkfree object size={}, kfree_by_call_rcu=0\n",
-        setup.kfree.threads,
-        setup.kfree.allocations,
-        setup.kfree.loops,
+        setup.threads,
+        setup.allocations,
+        setup.loops,
         size_of::<crate::schemes::Object>()
     )
 }
 
 /// Its last one.
-pub(super) fn kfree_original(setup: &Setup, outcome: &kfree::Outcome) -> String {
+pub(super) fn kfree_original(setup: &kfree::Setup, outcome: &kfree::Outcome) -> String {
     format!(
         "Total time taken by all kfree'ers: {} ns, loops: {}, batches: 0, memory footprint: {}MB\n",
         outcome.total.as_nanos(),
-        setup.kfree.loops,
+        setup.loops,
         outcome.memory >> 20
     )
-}
-
-/// The kfree_rcu test in one table.
-pub(super) fn kfree_table(rows: &[(&str, kfree::Outcome)], setup: &Setup) -> String {
-    let kfree = &setup.kfree;
-    let objects = kfree.threads as u64 * kfree.allocations * kfree.loops;
-    let text = format!(
-        "rcuscale's kfree_rcu test, in user space: {}, {} loops of {} objects; until the last is retired (flush: until all are freed); less is better\n",
-        human::plural(kfree.threads, "thread"),
-        kfree.loops,
-        kfree.allocations
-    );
-    let mut lines = vec![
-        ["type", "total", "ns/object", "growth", "waiting", "flush"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    for (name, outcome) in rows {
-        let total = outcome.total.as_nanos() as f64;
-        lines.push(vec![
-            (*name).to_owned(),
-            human::nanoseconds(total),
-            human::digits(total * kfree.threads as f64 / objects as f64),
-            format!("{} MB", outcome.memory >> 20),
-            outcome.waiting.to_string(),
-            outcome.flush.map_or("not in 10 s".to_owned(), |time| {
-                human::nanoseconds(time.as_nanos() as f64)
-            }),
-        ]);
-    }
-    text + &columns(&lines)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
-
-    fn setup() -> Setup {
-        Setup {
-            readers: 1,
-            writers: 2,
-            asynchronous: None,
-            least: Duration::ZERO,
-            between: Duration::ZERO,
-            cpus: vec![0, 1],
-            kfree: kfree::Setup {
-                threads: 2,
-                allocations: 8000,
-                loops: 10,
-            },
-        }
-    }
 
     fn outcome() -> Outcome {
         Outcome {
@@ -208,6 +159,11 @@ mod tests {
     #[test]
     fn the_originals_words() {
         insta::assert_snapshot!("original", original("rcu", &outcome()));
+        let setup = kfree::Setup {
+            threads: 2,
+            allocations: 8000,
+            loops: 10,
+        };
         let free = kfree::Outcome {
             total: Duration::from_micros(1234),
             memory: 5 << 20,
@@ -216,8 +172,7 @@ mod tests {
         };
         insta::assert_snapshot!(
             "kfree",
-            kfree_parameters("rcu", &setup()) + &kfree_original(&setup(), &free)
+            kfree_parameters("rcu", &setup) + &kfree_original(&setup, &free)
         );
-        insta::assert_snapshot!("kfree_table", kfree_table(&[("rcu", free)], &setup()));
     }
 }

@@ -237,7 +237,7 @@ fn pause(time: Duration) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{kfree, subject};
+    use super::super::subject;
     use super::*;
 
     struct Go(Setup);
@@ -258,11 +258,6 @@ mod tests {
             least: Duration::ZERO,
             between: Duration::ZERO,
             cpus: pin::allowed(),
-            kfree: kfree::Setup {
-                threads: 1,
-                allocations: 1,
-                loops: 1,
-            },
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::run::{self, Setup, Times};
 use super::subject::{Delay, Subject};
-use super::{Ask, instances, types};
+use super::{instances, types};
 use crate::engine::crew::{Rate, Refusal, Tally};
 use crate::engine::job::{Job, Params, Shape};
 use crate::engine::pin;
@@ -51,12 +51,7 @@ pub(crate) const KIND: Kind = Kind {
             title: "refscale: one acquire and release",
             axis: "time of a pair (less is better)",
             threads_axis: "readers",
-            over: None,
-            log: true,
-            shared: false,
-            descending: false,
-            format: human::nanoseconds,
-            panels: |group| vec![(view::threads(group), Point::ns)],
+            ..view::TIMES
         },
     },
 };
@@ -86,18 +81,14 @@ fn shape(readers: usize) -> Shape {
     }
 }
 
-fn params(loops: u64, runs: u64, delay: u64, objects: i64) -> Params {
+/// What the options ask of a point.
+pub(super) fn params(loops: u64, runs: u64, delay: u64, objects: i64) -> Params {
     Params::from([
         (LOOPS.to_owned(), loops.into()),
         (RUNS.to_owned(), runs.into()),
         (DELAY.to_owned(), delay.into()),
         (INSTANCES.to_owned(), objects.into()),
     ])
-}
-
-/// What the options ask of a point.
-pub(super) fn point(ask: &Ask) -> Params {
-    params(ask.loops, ask.nruns, ask.readdelay, ask.lookup_instances)
 }
 
 /// The types that can be had, as this program describes variants.

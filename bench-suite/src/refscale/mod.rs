@@ -63,15 +63,15 @@ pub(crate) struct Ask {
     /// Experiments
     #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     nruns: u64,
-    /// Nanoseconds between acquire and release
-    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
-    readdelay: u64,
+    /// Nanoseconds between acquire and release: a list
+    #[arg(long, value_name = "LIST", default_value = "0", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
+    readdelay: Vec<u64>,
     /// Seconds before the first experiment
     #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=3600))]
     holdoff: u64,
-    /// Objects of typesafe_*: 0 is one a CPU, -N is N a CPU
-    #[arg(long, alias = "lookup_instances", value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = clap::value_parser!(i64).range(-65_536..=1_048_576))]
-    lookup_instances: i64,
+    /// Objects of typesafe_*: a list; 0 is one a CPU, -N is N a CPU
+    #[arg(long, alias = "lookup_instances", value_name = "LIST", default_value = "0", value_delimiter = ',', allow_hyphen_values = true, value_parser = clap::value_parser!(i64).range(-65_536..=1_048_576))]
+    lookup_instances: Vec<i64>,
     /// Table, or the original's output
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -89,6 +89,21 @@ fn readers(text: &str) -> Result<Vec<usize>, String> {
         return Err("at least 1 reader (-1: 75 % of the CPUs)".to_owned());
     }
     Ok(counts)
+}
+
+impl Ask {
+    /// Each delay and number of objects that is asked for, once.
+    fn bodies(&self) -> Vec<(u64, i64)> {
+        let mut all = Vec::new();
+        for &delay in &self.readdelay {
+            for &objects in &self.lookup_instances {
+                if !all.contains(&(delay, objects)) {
+                    all.push((delay, objects));
+                }
+            }
+        }
+        all
+    }
 }
 
 /// Objects of `typesafe_*`.
@@ -135,19 +150,10 @@ fn table(ask: &Ask, options: &Options) -> Result<(), Trouble> {
             ));
         }
     }
-    for (option, given) in [
-        ("--time", options.time.is_some()),
-        ("--warmup", options.warmup.is_some()),
-        ("--budget", options.budget.is_some()),
-        ("--window", options.window.is_some()),
-        ("--pin", options.pin.is_some()),
-    ] {
-        if given {
-            return usage(format!(
-                "{option}: has no meaning for ref (use --loops and --nruns)"
-            ));
-        }
-    }
+    options.without(
+        "ref (use --loops and --nruns)",
+        &["--time", "--warmup", "--budget", "--window", "--pin"],
+    )?;
     if ask.holdoff > 0 {
         return usage("--holdoff: is for --format original".to_owned());
     }
@@ -165,9 +171,10 @@ fn table(ask: &Ask, options: &Options) -> Result<(), Trouble> {
         Some(list) => list.0.clone(),
         None => readers("-1").expect("as the original"),
     };
+    let point = |(delay, objects)| kind::params(ask.loops, ask.nruns, delay, objects);
     let asked = Points {
         threads: Some(threads),
-        more: Some(vec![kind::point(ask)]),
+        more: Some(ask.bodies().into_iter().map(point).collect()),
         ..Points::default()
     };
     command::workload(Workload::Ref, &asked, &options)
@@ -184,10 +191,16 @@ fn original(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     let all = ask.types.as_ref().map_or(&rcu, |list| &list.0);
     let usual = readers("-1").expect("as the original");
     let counts = ask.nreaders.as_ref().map_or(&usual, |list| &list.0);
+    let mut points = Vec::new();
+    for body in ask.bodies() {
+        for &readers in counts {
+            points.extend(all.iter().map(|kind| (body, readers, kind)));
+        }
+    }
     if options.dry_run {
         return say(&format!(
             "{} points of {} experiments, {} pairs each, after as many to warm up\n",
-            all.len() * counts.len(),
+            points.len(),
             ask.nruns,
             ask.loops + 1
         ));
@@ -197,30 +210,28 @@ fn original(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     if ask.holdoff > 0 {
         std::thread::sleep(Duration::from_secs(ask.holdoff));
     }
-    for &readers in counts {
-        for kind in all {
-            let setup = Setup {
-                loops: ask.loops,
-                readers,
-                runs: ask.nruns as usize,
-                delay: Delay::of(Duration::from_nanos(ask.readdelay)),
-                cpus: cpus.clone(),
-            };
-            let objects = instances(ask.lookup_instances, cpus.len());
-            say(&show::parameters(kind.name, ask, readers))?;
-            let times = types::visit(kind, objects, kind::Measure(&setup))?;
-            if let Some(dead) = times.dead() {
-                return Err(Trouble::Correctness(format!(
-                    "{}: {dead} reads of a dead object",
-                    kind.name
-                )));
-            }
-            say(&show::original(kind.name, ask.loops, &times))?;
-            if interrupt::asked() {
-                return Err(Trouble::Interrupted(
-                    "interrupted; finished experiments are shown above".to_owned(),
-                ));
-            }
+    for ((delay, objects), readers, kind) in points {
+        let setup = Setup {
+            loops: ask.loops,
+            readers,
+            runs: ask.nruns as usize,
+            delay: Delay::of(Duration::from_nanos(delay)),
+            cpus: cpus.clone(),
+        };
+        say(&show::parameters(kind.name, ask, readers, delay, objects))?;
+        let objects = instances(objects, cpus.len());
+        let times = types::visit(kind, objects, kind::Measure(&setup))?;
+        if let Some(dead) = times.dead() {
+            return Err(Trouble::Correctness(format!(
+                "{}: {dead} reads of a dead object",
+                kind.name
+            )));
+        }
+        say(&show::original(kind.name, ask.loops, &times))?;
+        if interrupt::asked() {
+            return Err(Trouble::Interrupted(
+                "interrupted; finished experiments are shown above".to_owned(),
+            ));
         }
     }
     Ok(())

@@ -11,10 +11,16 @@ use std::fmt::Write;
 const A_ROW: usize = 5;
 
 /// The first line.
-pub(super) fn parameters(name: &str, ask: &Ask, readers: usize) -> String {
+pub(super) fn parameters(
+    name: &str,
+    ask: &Ask,
+    readers: usize,
+    delay: u64,
+    objects: i64,
+) -> String {
     format!(
-        "{name}-ref-scale: --- Start of test:  verbose=0 verbose_batched=0 shutdown=0 holdoff={} lookup_instances={} loops={} nreaders={readers} nruns={} readdelay={}\n",
-        ask.holdoff, ask.lookup_instances, ask.loops, ask.nruns, ask.readdelay
+        "{name}-ref-scale: --- Start of test:  verbose=0 verbose_batched=0 shutdown=0 holdoff={} lookup_instances={objects} loops={} nreaders={readers} nruns={} readdelay={delay}\n",
+        ask.holdoff, ask.loops, ask.nruns
     )
 }
 

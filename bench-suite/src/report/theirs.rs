@@ -209,42 +209,80 @@ fn known(workload: &str, over: Option<&str>, point: &str) -> Option<Theirs> {
     })
 }
 
-/// Tables of names: workload, threads (0: any), a word of the point (or none), set, table, column of the main figure,
-/// what makes the workload's unit of it.
-const NAMED: &[(&str, usize, &str, &str, &str, &str, f64)] = &[
-    ("whack", 24, "writes=100000", "seed001", "R520", "us", 1e3),
-    (
-        "whack",
-        64,
-        "writes=100000",
-        "seed001",
-        "32 CPUs",
-        "mean",
-        1e3,
-    ),
-    ("schbench", 0, "", "seed003", "256 cores", "requests/s", 1.0),
-    (
-        "rcuscale",
-        0,
-        "",
-        "external-hazptr",
-        "grace periods",
-        "average",
-        1e3,
-    ),
+/// A published table over names, and where it belongs.
+struct Names {
+    workload: &'static str,
+    /// Theirs; 0: any.
+    threads: usize,
+    /// A parameter of the point, as it says it; or none.
+    word: &'static str,
+    /// Words of points that theirs have nothing to do with.
+    unlike: &'static [&'static str],
+    id: &'static str,
+    table: &'static str,
+    /// The main figure, and what makes the workload's unit of it.
+    column: &'static str,
+    unit: f64,
+}
+
+const NAMED: &[Names] = &[
+    Names {
+        workload: "whack",
+        threads: 24,
+        word: "writes=100000",
+        unlike: &[],
+        id: "seed001",
+        table: "R520",
+        column: "us",
+        unit: 1e3,
+    },
+    Names {
+        workload: "whack",
+        threads: 64,
+        word: "writes=100000",
+        unlike: &[],
+        id: "seed001",
+        table: "32 CPUs",
+        column: "mean",
+        unit: 1e3,
+    },
+    Names {
+        workload: "schbench",
+        threads: 0,
+        word: "",
+        unlike: &[],
+        id: "seed003",
+        table: "256 cores",
+        column: "requests/s",
+        unit: 1.0,
+    },
+    Names {
+        workload: "rcuscale",
+        threads: 0,
+        word: "",
+        // Theirs are grace periods, neither callbacks nor objects.
+        unlike: &["gp_async", "kfree"],
+        id: "external-hazptr",
+        table: "grace periods",
+        column: "average",
+        unit: 1e3,
+    },
 ];
 
 /// What others published beside the variants of `group`.
 pub(crate) fn named(workload: &str, group: &Group) -> Option<Named> {
-    let &(.., id, name, column, unit) = NAMED.iter().find(|(known, threads, word, ..)| {
-        let told = word.is_empty() || group.point.split(", ").any(|part| part == *word);
-        *known == workload && [0, group.threads].contains(threads) && told
+    let named = NAMED.iter().find(|named| {
+        let told = named.word.is_empty() || group.point.split(", ").any(|part| part == named.word);
+        let like = !named.unlike.iter().any(|word| group.point.contains(word));
+        named.workload == workload && [0, group.threads].contains(&named.threads) && told && like
     })?;
-    let table = published::table(id, name);
-    let column = table.columns.iter().position(|head| head == column)?;
-    let figure = |row: &published::Row| Some((row.key.to_string(), row.values[column]? * unit));
+    let table = published::table(named.id, named.table);
+    let mut columns = table.columns.iter();
+    let column = columns.position(|head| head == named.column)?;
+    let figure =
+        |row: &published::Row| Some((row.key.to_string(), row.values[column]? * named.unit));
     Some(Named {
-        set: published::find(id)?,
+        set: published::find(named.id)?,
         table,
         figures: table.rows.iter().filter_map(figure).collect(),
     })
@@ -314,6 +352,12 @@ mod tests {
         assert!(named("rwsem", &group(24, seed)).is_none());
         let third = named("schbench", &group(3, "")).unwrap();
         assert_eq!(third.figures[0].1, 1_701_947.02);
+        // Microseconds there, nanoseconds here.
+        let fourth = named("rcuscale", &group(2, "writer_holdoff_us=5")).unwrap();
+        assert_eq!(fourth.figures[1], ("shazptr".to_owned(), 846.0));
+        for other in ["gp_async_max=50", "kfree_alloc_num=1, kfree_loops=1"] {
+            assert!(named("rcuscale", &group(2, other)).is_none(), "{other}");
+        }
     }
 
     #[test]

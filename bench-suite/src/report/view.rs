@@ -64,6 +64,29 @@ pub(crate) struct Plot {
     pub(crate) panels: fn(&Group) -> Vec<(String, Figure)>,
 }
 
+/// Bars of rates, a panel for each number of threads: what most workloads show, each with its own words.
+pub(crate) const RATES: Plot = Plot {
+    title: "",
+    axis: "operations per second (more is better)",
+    threads_axis: "threads",
+    over: None,
+    log: false,
+    shared: false,
+    descending: true,
+    format: human::count,
+    panels: |group| vec![(threads(group), Point::rate)],
+};
+
+/// Bars of times of one operation, over a logarithmic axis, in the same way.
+pub(crate) const TIMES: Plot = Plot {
+    axis: "time of one operation (less is better, logarithmic)",
+    log: true,
+    descending: false,
+    format: human::nanoseconds,
+    panels: |group| vec![(threads(group), Point::ns)],
+    ..RATES
+};
+
 impl Row<'_> {
     /// The row's figure.
     pub(crate) fn show(&self, figure: Figure, format: fn(f64) -> String) -> Option<String> {

@@ -74,7 +74,7 @@ impl Ask {
 
     /// What the options ask of the points.
     pub(crate) fn points(&self, ask: &mut Points) {
-        ask.crew = Some((0, self.writers));
+        ask.crews = vec![(0, self.writers)];
         ask.more = Some(vec![params(self.body, self.write_rate)]);
     }
 }
@@ -101,7 +101,7 @@ pub(crate) const KIND: Kind = Kind {
     name: "rwsem",
     what: "reader-writer semaphores around a page fault: --threads readers, --writers writers; wait and hold",
     points: |ask| {
-        let writers = ask.crew.map_or(0, |(_, writers)| writers);
+        let writers = ask.crews.first().map_or(0, |crew| crew.1);
         let more = ask.more.as_ref().and_then(|more| more.first()).cloned();
         let more = more.unwrap_or_else(|| params(Body::Fault, None));
         let readers = ask.threads.as_deref().unwrap_or(&[1, 2, 4]);

@@ -75,12 +75,8 @@ pub(super) const VIEW: View = View {
     plot: Plot {
         title: "rwsem: reads around a page fault",
         axis: "reads per second, all readers (more is better)",
-        threads_axis: "threads",
-        over: None,
-        log: false,
         shared: true,
-        descending: true,
-        format: human::count,
         panels: |group: &Group| vec![(view::shape(group), Point::rate)],
+        ..view::RATES
     },
 };

@@ -44,7 +44,7 @@ use crate::report::sink::Target;
 use crate::trouble::Trouble;
 use crate::workloads::{Ask as Points, Workload};
 use crew::{Crew, Running};
-use plan::{Format, On, Plan, Slots};
+use plan::{Format, On, Pacing, Plan, Slots};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -117,6 +117,17 @@ fn table(ask: &Ask, options: &Options) -> Result<(), Trouble> {
     options.time = options.time.or(seconds(ask.runtime));
     options.warmup = options.warmup.or(seconds(ask.warm));
     options.pin = Some(Pin::None);
+    let whole = |time: Duration| time.subsec_nanos() == 0;
+    let usual = Duration::from_secs(u64::from(!options.quick && options.budget.is_none()));
+    let time = options.time.unwrap_or(usual);
+    if ask.rps.is_some_and(|n| n > 0)
+        && ask.pacing == Pacing::Original
+        && (time.is_zero() || !whole(time))
+    {
+        return usage(
+            "-R: the original's pace sends the requests of a second at its start: --time must be whole seconds (or --pacing open)",
+        );
+    }
     let buckets = match ask.on {
         On::Kernel => {
             for (option, given) in [

@@ -74,12 +74,8 @@ pub(super) const KIND: Kind = Kind {
             title: "defer: queueing a deferred callback",
             axis: "time per call on the calling thread (less is better, logarithmic)",
             threads_axis: "callers",
-            over: None,
-            log: true,
-            shared: false,
-            descending: false,
-            format: human::nanoseconds,
             panels: |group: &Group| vec![(human::plural(group.threads, "caller"), Point::ns)],
+            ..view::TIMES
         },
     },
 };

@@ -64,12 +64,8 @@ pub(super) const KIND: Kind = Kind {
             title: "grace: latency of one grace period",
             axis: "median latency (less is better, logarithmic)",
             threads_axis: "readers",
-            over: None,
-            log: true,
-            shared: false,
-            descending: false,
-            format: human::nanoseconds,
             panels: |group: &Group| vec![(title(group), p50)],
+            ..view::TIMES
         },
     },
 };

@@ -64,8 +64,8 @@ pub(crate) struct Kind {
 pub(crate) struct Ask {
     /// `--threads`.
     pub(crate) threads: Option<Vec<usize>>,
-    /// `--readers` and `--writers`.
-    pub(crate) crew: Option<(usize, usize)>,
+    /// `--readers` and `--writers`: a point each, none if they were not given.
+    pub(crate) crews: Vec<(usize, usize)>,
     /// `--hold`.
     pub(crate) holds: Option<Vec<Duration>>,
     /// `--idle`.

@@ -65,13 +65,8 @@ pub(super) const KIND: Kind = Kind {
         plot: Plot {
             title: "phash: a wait that fails, in a futex hash",
             axis: "operations per second, all threads (more is better)",
-            threads_axis: "threads",
             over: Some(SIZE),
-            log: false,
-            shared: false,
-            descending: true,
-            format: human::count,
-            panels: |group| vec![(view::threads(group), Point::rate)],
+            ..view::RATES
         },
     },
 };

@@ -4,9 +4,7 @@
 use super::{Kind, over_schemes};
 use crate::engine::crew::{self, BATCH, Pace, Rate, Refusal, Worker};
 use crate::engine::job::{Job, Shape};
-use crate::report::human;
 use crate::report::record::{Record, Status};
-use crate::report::summary::Point;
 use crate::report::view::{self, Plot, View};
 use crate::schemes::{self, Object, Scheme};
 
@@ -35,14 +33,7 @@ pub(super) const KIND: Kind = Kind {
         order: |point| point.rate().map(|rate| -rate),
         plot: Plot {
             title: "read: protect + dereference + release",
-            axis: "operations per second (more is better)",
-            threads_axis: "threads",
-            over: None,
-            log: false,
-            shared: false,
-            descending: true,
-            format: human::count,
-            panels: |group| vec![(view::threads(group), Point::rate)],
+            ..view::RATES
         },
     },
 };

@@ -56,12 +56,9 @@ pub(super) const KIND: Kind = Kind {
             title: "scan: one reclaim pass beside idle threads",
             axis: "time per pass (less is better, logarithmic)",
             threads_axis: "idle threads",
-            over: None,
-            log: true,
             shared: true,
-            descending: false,
-            format: human::nanoseconds,
             panels: |group: &Group| vec![(format!("{} idle", view::threads(group)), Point::ns)],
+            ..view::TIMES
         },
     },
 };

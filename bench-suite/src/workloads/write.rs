@@ -16,9 +16,9 @@ use crate::schemes::{self, Object, Scheme, Support};
 pub(super) const KIND: Kind = Kind {
     name: "write",
     what: "allocate + swap + retire; --readers N --writers M adds readers; ops_per_s counts writes, reads_per_s reads",
-    points: |ask| match ask.crew {
-        Some((readers, writers)) => vec![shape(readers, writers)],
-        None => ask.each(&[1], |writers| shape(0, writers)),
+    points: |ask| match &ask.crews[..] {
+        [] => ask.each(&[1], |writers| shape(0, writers)),
+        crews => crews.iter().map(|crew| shape(crew.0, crew.1)).collect(),
     },
     tour: |_| vec![shape(0, 1), shape(1, 1)],
     variants: schemes::all,
@@ -57,13 +57,6 @@ pub(super) const KIND: Kind = Kind {
         order: |point| point.rate().map(|rate| -rate),
         plot: Plot {
             title: "write: allocate + swap + retire",
-            axis: "operations per second (more is better)",
-            threads_axis: "threads",
-            over: None,
-            log: false,
-            shared: false,
-            descending: true,
-            format: human::count,
             panels: |group| {
                 let crew = view::shape(group);
                 if group.shape.0 == 0 {
@@ -75,6 +68,7 @@ pub(super) const KIND: Kind = Kind {
                     ]
                 }
             },
+            ..view::RATES
         },
     },
 };

@@ -25,6 +25,7 @@ mod vanilla;
 use crate::RwSem;
 use percpu::barrier::Rung;
 use percpu::sim::harness::Model;
+use percpu::sim::{CPU0, Plan};
 use percpu::sync::UnsafeCell;
 
 /// A lock and what it guards.
@@ -40,6 +41,23 @@ fn setup<L: RwSem>() -> S<L> {
     S {
         lock: L::new(),
         cell: UnsafeCell::new(0),
+    }
+}
+
+/// What up to three threads do with a lock that knows no CPU and no barrier.
+const fn program<L: RwSem>(
+    name: &'static str,
+    roles: &'static [fn(&S<L>)],
+    after: fn(&S<L>),
+) -> Model<S<L>> {
+    const PLANS: &[Plan] = &[CPU0; 3];
+    Model {
+        name,
+        rung: Rung::Fence,
+        plans: PLANS.split_at(roles.len()).0,
+        setup,
+        roles,
+        after,
     }
 }
 

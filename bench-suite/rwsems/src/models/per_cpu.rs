@@ -7,7 +7,7 @@
 use super::*;
 use crate::futex::Os;
 use crate::per_cpu::PerCpu;
-use percpu::sim::{CPU0, CPU1, CUT, MOVED, Plan, WANDERS};
+use percpu::sim::{CPU1, CUT, MOVED, WANDERS};
 
 type L = PerCpu<Os>;
 

@@ -6,7 +6,6 @@
 use super::*;
 use crate::futex::Os;
 use crate::pi::{PiMutex, Taken};
-use percpu::sim::CPU0;
 
 struct M {
     mutex: PiMutex<Os>,

@@ -7,7 +7,6 @@
 use super::*;
 use crate::futex::Os;
 use crate::pi_multi::PiMulti;
-use percpu::sim::CPU0;
 
 type L = PiMulti<Os>;
 
@@ -19,22 +18,19 @@ fn one_seat() -> S<L> {
 }
 
 static ONE: Model<S<L>> = Model {
-    name: "pi-multi a reader and a writer, one seat",
-    rung: Rung::Fence,
-    plans: &[CPU0, CPU0],
     setup: one_seat,
-    roles: &[reader, writer],
-    after: |s| free(s, 1),
+    ..program(
+        "pi-multi a reader and a writer, one seat",
+        &[reader, writer],
+        |s| free(s, 1),
+    )
 };
 
-static SEATS: Model<S<L>> = Model {
-    name: "pi-multi a reader and a writer, two seats",
-    rung: Rung::Fence,
-    plans: &[CPU0, CPU0],
-    setup,
-    roles: &[reader, writer],
-    after: |s| free(s, 1),
-};
+static SEATS: Model<S<L>> = program(
+    "pi-multi a reader and a writer, two seats",
+    &[reader, writer],
+    |s| free(s, 1),
+);
 
 #[test]
 fn one_seat_for_a_reader_and_a_writer() {

@@ -167,12 +167,8 @@ pub(crate) const KIND: Kind = Kind {
             title: "lazy-mm sched: context switches of simulated CPUs (model)",
             axis: "switches per second (more is better)",
             threads_axis: "simulated CPUs",
-            over: None,
-            log: false,
-            shared: false,
-            descending: true,
-            format: human::count,
             panels: |group| vec![(human::plural(group.threads, "simulated CPU"), Point::rate)],
+            ..view::RATES
         },
     },
 };
