@@ -51,7 +51,9 @@ while read -r rung package; do
             cargo +"$NIGHTLY" run -p hp --example "$example" "${options[@]}" </dev/null || status=1
         done
     else
-        cargo +"$NIGHTLY" test --no-fail-fast -p "$package" --lib --tests "${options[@]}" </dev/null || status=1
+        features=()
+        [[ $package == hp ]] && features=(--features structures)
+        cargo +"$NIGHTLY" test --no-fail-fast -p "$package" "${features[@]}" --lib --tests "${options[@]}" </dev/null || status=1
     fi
 done < <(parts | in_turn)
 if ((${#not_run[@]})); then

@@ -277,6 +277,7 @@ fn a_capacity_that_cannot_be_is_refused() {
 struct Fuse(u32);
 
 static BLOWN: AtomicBool = AtomicBool::new(false);
+static HASH_BLOWN: AtomicBool = AtomicBool::new(false);
 
 impl PartialEq for Fuse {
     fn eq(&self, other: &Self) -> bool {
@@ -288,25 +289,29 @@ impl PartialEq for Fuse {
 impl Eq for Fuse {}
 
 impl Hash for Fuse {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
+    fn hash<H: Hasher>(&self, _: &mut H) {
+        assert!(!HASH_BLOWN.load(Ordering::Relaxed), "blown");
+    }
 }
 
 #[test]
-fn a_comparison_that_panics_changes_nothing() {
+fn a_comparison_or_a_hash_that_panics_changes_nothing() {
     let drops = Drops::new();
     let map: Map<Fuse, _> = (0..3).map(|n| (Fuse(n), drops.value(1))).collect();
-    BLOWN.store(true, Ordering::Relaxed);
     let tries: [&dyn Fn(); 4] = [
         &|| drop(map.insert(Fuse(1), drops.value(2))),
         &|| drop(map.remove(&Fuse(1))),
         &|| drop(map.get(&Fuse(1))),
         &|| drop(map.get_or_insert_with(Fuse(9), || unreachable!())),
     ];
-    for attempt in tries {
-        assert!(catch_unwind(AssertUnwindSafe(attempt)).is_err());
+    for (fuse, lost) in [(&BLOWN, 1), (&HASH_BLOWN, 2)] {
+        fuse.store(true, Ordering::Relaxed);
+        for attempt in tries {
+            assert!(catch_unwind(AssertUnwindSafe(attempt)).is_err());
+        }
+        fuse.store(false, Ordering::Relaxed);
+        assert_eq!(drops.count(), lost, "the values that were not inserted");
     }
-    BLOWN.store(false, Ordering::Relaxed);
-    assert_eq!(drops.count(), 1, "the value that was not inserted");
     assert_eq!(map.len(), 3);
     assert!((0..3).all(|n| map.contains_key(&Fuse(n))));
     let made = catch_unwind(AssertUnwindSafe(|| {
@@ -315,7 +320,7 @@ fn a_comparison_that_panics_changes_nothing() {
     assert!(made.is_err() && map.len() == 3);
     drop(map);
     drain();
-    assert_eq!(drops.count(), 4);
+    assert_eq!(drops.count(), 5);
 }
 
 /// A value whose drop uses the map that it was in.

@@ -47,6 +47,18 @@ const LOOK_EVERY: i64 = 64;
 /// All operations are lock-free: a retry means that another thread changed the
 /// bucket. None waits for another thread.
 ///
+/// # Bounds
+///
+/// `K` and `V` are `Send + 'static` because entries are dropped later and
+/// anywhere. The map is `Send` and `Sync` if they are `Sync` as well: all its
+/// guards are shared references.
+///
+/// # Source
+///
+/// Michael, *High Performance Dynamic Lock-Free Hash Tables and List-Based Sets*
+/// (2002); Shalev and Shavit, *Split-Ordered Lists* (2006). Replacing in place,
+/// and the ranks by which iterators find their place again, are this map's own.
+///
 /// # Example
 ///
 /// ```
@@ -129,11 +141,12 @@ impl<K: Send + 'static, V: Send + 'static, S> Map<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `capacity` is more than a quarter of all addresses.
+    /// If no memory could hold buckets for `capacity` entries.
     #[must_use]
     pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
+        // A bucket is at most 32 bytes, and there are fewer than twice as many.
         assert!(
-            capacity <= usize::MAX / 4,
+            capacity <= isize::MAX as usize / 64,
             "capacity overflow: {capacity} entries"
         );
         let base = capacity.next_power_of_two().trailing_zeros();
@@ -151,6 +164,10 @@ impl<K: Send + 'static, V: Send + 'static, S> Map<K, V, S> {
 
     /// The number of entries: exact while nobody changes the map, else a sum of
     /// counts that were each true at some moment of the call.
+    ///
+    /// # Progress
+    ///
+    /// Wait-free: reads 8 counters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count.sum()
@@ -184,15 +201,18 @@ impl<K: Send + 'static, V: Send + 'static, S> Map<K, V, S> {
     ///
     /// # Progress
     ///
-    /// Each step is lock-free.
+    /// Each step is lock-free. It may be the one to unlink what others removed,
+    /// and so may reclaim (and panic) as [`remove`](Self::remove) does.
     ///
     /// # Example
     ///
     /// ```
-    /// let map = hp::structures::Map::from_iter([(1, "one"), (2, "two")]);
-    /// let mut entries: Vec<_> = map.iter().map(|entry| entry.0).collect();
-    /// entries.sort();
-    /// assert_eq!(entries, [1, 2]);
+    /// use hp::structures::Map;
+    ///
+    /// let map: Map<u32, &str> = Map::from_iter([(1, "one"), (2, "two")]);
+    /// let mut keys: Vec<_> = map.iter().map(|entry| entry.0).collect();
+    /// keys.sort();
+    /// assert_eq!(keys, [1, 2]);
     /// ```
     pub fn iter(&self) -> MapIter<'_, K, V> {
         MapIter::new(&self.table)
@@ -203,6 +223,10 @@ impl<K: Send + 'static, V: Send + 'static, S> Map<K, V, S> {
     /// # Panics
     ///
     /// As [`remove`](Self::remove).
+    ///
+    /// # Progress
+    ///
+    /// As [`retain`](Self::retain).
     pub fn clear(&self) {
         self.retain(|_, _| false);
     }
@@ -213,6 +237,11 @@ impl<K: Send + 'static, V: Send + 'static, S> Map<K, V, S> {
     /// # Panics
     ///
     /// As [`remove`](Self::remove), and if `keep` does.
+    ///
+    /// # Progress
+    ///
+    /// Each step is lock-free, `keep` apart; allocates nothing in the steady
+    /// state.
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         let mut entries = self.iter();
         while let Some((slot, node)) = entries.next_node() {
@@ -310,6 +339,11 @@ impl<K: Hash + Eq + Send + 'static, V: Send + 'static, S: BuildHasher> Map<K, V,
     /// Everything that happened before the entry was inserted happens before
     /// this returns it.
     ///
+    /// # Panics
+    ///
+    /// As [`insert`](Self::insert): a reader that meets an entry which others
+    /// removed and did not unlink yet does that for them.
+    ///
     /// # Progress
     ///
     /// Lock-free. Allocates nothing but, once for as many buckets as there are,
@@ -324,6 +358,10 @@ impl<K: Hash + Eq + Send + 'static, V: Send + 'static, S: BuildHasher> Map<K, V,
     }
 
     /// The entry of a key, protected.
+    ///
+    /// # Panics, Progress
+    ///
+    /// As [`get`](Self::get).
     #[inline]
     #[must_use]
     pub fn get_key_value<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Guard<(K, V)>>
@@ -334,6 +372,10 @@ impl<K: Hash + Eq + Send + 'static, V: Send + 'static, S: BuildHasher> Map<K, V,
     }
 
     /// Whether the key is in the map.
+    ///
+    /// # Panics, Progress
+    ///
+    /// As [`get`](Self::get).
     #[inline]
     #[must_use]
     pub fn contains_key<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> bool
@@ -456,6 +498,10 @@ impl<K: Hash + Eq + Send + 'static, V: Send + 'static, S: BuildHasher> Map<K, V,
     }
 
     /// [`remove`](Self::remove), with the key.
+    ///
+    /// # Panics, Progress
+    ///
+    /// As [`remove`](Self::remove).
     pub fn remove_entry<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Guard<(K, V)>>
     where
         K: Borrow<Q>,

@@ -12,9 +12,9 @@
 //! **Nobody waits.** No operation takes a lock, and a thread that stops in the
 //! middle of one holds up nobody. Growing a map copies nothing.
 //!
-//! **Bound.** What a thread can keep from being freed is what it protects: two
-//! nodes inside an operation, and those that it holds guards of. Everything
-//! else that was removed is freed as the [`Domain`](crate::Domain) says, also
+//! **Bound.** What a thread can keep from being freed is what it protects: at
+//! most three nodes inside an operation, one for an iterator, and those that it
+//! holds guards of. Everything else that was removed is freed as the [`Domain`](crate::Domain) says, also
 //! while a reader stalls for ever.
 //!
 //! **Guards have no lifetime.** A [`Guard`](crate::Guard) that a map returns
@@ -33,6 +33,8 @@ pub(crate) mod list;
 pub(crate) mod stack;
 pub(crate) mod table;
 
+#[cfg(all(doctest, not(loom)))]
+mod compile_fail;
 #[cfg(not(loom))]
 mod map;
 #[cfg(not(loom))]

@@ -222,6 +222,14 @@ pub(crate) unsafe fn take_next<K: Keeper, T>(
 /// thread pushed or popped. Memory of popped nodes is bounded as that of the
 /// global [`Domain`](crate::Domain) is.
 ///
+/// # Bounds
+///
+/// `Send` and `Sync` if `T: Send`: a value is on one thread at a time.
+///
+/// # Source
+///
+/// Treiber, *Systems Programming: Coping with Parallelism* (1986).
+///
 /// # Example
 ///
 /// ```
@@ -337,6 +345,10 @@ impl<T> Stack<T> {
     }
 
     /// Whether the stack is empty now.
+    ///
+    /// # Progress
+    ///
+    /// Wait-free: one load.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         // Relaxed: nothing is dereferenced.
@@ -353,7 +365,17 @@ impl<T> Stack<T> {
         }
     }
 
-    /// Removes all values.
+    /// Removes all values and drops them.
+    ///
+    /// # Panics
+    ///
+    /// If a value's destructor does, after the others were dropped, and as
+    /// [`pop`](Self::pop).
+    ///
+    /// # Progress
+    ///
+    /// Wait-free but for the destructors and retiring the nodes, which is
+    /// lock-free.
     pub fn clear(&self) {
         drop(self.take_all());
     }
