@@ -430,8 +430,8 @@ change("stack: take all by look and store", F,
          "        NonNull::new(first.cast())")], "hp:l15::two_of")
 
 F = "hp/src/structures/list.rs"
-weaken("list: Publish Relaxed", F, ".compare_exchange(self.here, address, Ordering::Release, Ordering::Relaxed)",
-       REL, RLX, "hp:l16::insert_and_get")
+weaken("list: Publish Relaxed", F, """                link.as_ptr().cast(),
+                Ordering::Release,""", REL, RLX, "hp:l16::insert_and_get")
 weaken("list: replace, Publish Relaxed", F, ".compare_exchange(next, marked, Ordering::Release, Ordering::Relaxed)",
        REL, RLX, "hp:l16::replace_and_get")
 weaken("list: Look Relaxed", F, "let next = link.next.load(Ordering::Acquire);", ACQ, RLX, "hp:l16::leave_and_walk")

@@ -11,7 +11,7 @@ use hp::structures::{Map, Stack};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, RandomState};
 
 const KEYS: u32 = 12;
 
@@ -53,21 +53,22 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+type Entry = (u32, Counted);
+type DefaultState = BuildHasherDefault<DefaultHasher>;
+
 /// Few hashes.
 #[derive(Default)]
 struct Few;
 
 impl BuildHasher for Few {
-    type Hasher = std::hash::DefaultHasher;
+    type Hasher = DefaultHasher;
 
-    fn build_hasher(&self) -> Self::Hasher {
-        Self::Hasher::new()
+    fn build_hasher(&self) -> DefaultHasher {
+        DefaultHasher::new()
     }
 
     fn hash_one<T: Hash>(&self, value: T) -> u64 {
-        let mut hasher = self.build_hasher();
-        value.hash(&mut hasher);
-        hasher.finish() % 2
+        DefaultState::new().hash_one(value) % 2
     }
 }
 
@@ -78,7 +79,7 @@ fn map_is_a_map<S: BuildHasher + Default>(ops: &[Op]) {
     // Values are numbered as they are made.
     let mut made = 0;
     let mut guards: Vec<(Guard<Counted>, usize)> = vec![];
-    let mut entries: Vec<(Guard<(u32, Counted)>, (u32, usize))> = vec![];
+    let mut entries: Vec<(Guard<Entry>, (u32, usize))> = vec![];
     let mut iter = map.iter();
     // Keys that were there since the iterator began, and that it gave.
     let (mut stayed, mut given): (Vec<u32>, Vec<u32>) = (vec![], vec![]);

@@ -8,7 +8,7 @@ mod common;
 use common::{Counted, Drops};
 use hp::structures::{Map, Stack};
 use std::collections::HashSet;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -117,21 +117,21 @@ fn a_peek_sees_whole_values() {
     });
 }
 
+type DefaultState = BuildHasherDefault<DefaultHasher>;
+
 /// All keys in a few groups.
 #[derive(Clone, Copy, Default)]
 struct Few;
 
 impl BuildHasher for Few {
-    type Hasher = std::hash::DefaultHasher;
+    type Hasher = DefaultHasher;
 
-    fn build_hasher(&self) -> Self::Hasher {
-        Self::Hasher::new()
+    fn build_hasher(&self) -> DefaultHasher {
+        DefaultHasher::new()
     }
 
     fn hash_one<T: Hash>(&self, value: T) -> u64 {
-        let mut hasher = self.build_hasher();
-        value.hash(&mut hasher);
-        hasher.finish() % 3
+        DefaultState::new().hash_one(value) % 3
     }
 }
 

@@ -342,10 +342,14 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
     }
 
     /// Puts a bucket's link in, before `here`. `false` if the place has changed.
-    pub(crate) fn insert_bucket(&self, bucket: NonNull<()>) -> bool {
-        // SAFETY: a bucket's link, alive.
-        let link = unsafe { bucket.cast::<Link>().as_ref() };
-        self.put(link, bucket.as_ptr())
+    ///
+    /// # Safety
+    ///
+    /// `bucket` is a bucket's link that is in no list, outlives this one, and
+    /// is the caller's alone to put in.
+    pub(crate) unsafe fn insert_bucket(&self, bucket: NonNull<Link>) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { self.put(bucket) }
     }
 
     /// Puts an entry in, before `here`. The node itself if the place has
@@ -353,9 +357,8 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
     #[inline]
     pub(crate) fn insert(&self, node: Box<Node<T>>) -> Result<NonNull<Node<T>>, Box<Node<T>>> {
         let node = NonNull::from(Box::leak(node));
-        // SAFETY: ours until it is put in.
-        let link = unsafe { &*(&raw const (*node.as_ptr()).link) };
-        if self.put(link, node.as_ptr().cast()) {
+        // SAFETY: a node begins with its link, and is ours until it is put in.
+        if unsafe { self.put(node.cast()) } {
             Ok(node)
         } else {
             // SAFETY: from the box above, and in no list.
@@ -363,16 +366,28 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
         }
     }
 
+    /// # Safety
+    ///
+    /// `link` is alive, and the caller's until this has put it in; from then on
+    /// nothing keeps it.
     #[inline(always)]
-    fn put(&self, link: &Link, address: *mut ()) -> bool {
-        // Relaxed: carried by "Publish".
-        link.next.store(self.here, Ordering::Relaxed);
+    unsafe fn put(&self, link: NonNull<Link>) -> bool {
+        // No reference to it stays: others may free it before this returns.
+        // SAFETY: the caller's word. Relaxed: carried by "Publish".
+        unsafe { link.as_ref() }
+            .next
+            .store(self.here, Ordering::Relaxed);
         // SAFETY: as in `load`.
         let before = unsafe { at(self.before) };
         // Release: "Publish". Relaxed on failure: what was found is not used.
         before
             .next
-            .compare_exchange(self.here, address, Ordering::Release, Ordering::Relaxed)
+            .compare_exchange(
+                self.here,
+                link.as_ptr().cast(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            )
             .is_ok()
     }
 

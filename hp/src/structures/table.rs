@@ -170,12 +170,13 @@ impl<T> Table<T> {
         }
         let order = number.reverse_bits();
         bucket.link.set_order(order);
-        let address = NonNull::from(&bucket.link).cast();
         // SAFETY: the list is this table's, whose entries are `Node<T>`s.
         let mut walk = unsafe { Walk::<K, T>::new(keeper, parent) };
         loop {
             walk.to(parent, |link, _| link.order() >= order);
-            if walk.insert_bucket(address) {
+            // SAFETY: claimed by us, in no list yet; arrays are freed after the
+            // list is emptied.
+            if unsafe { walk.insert_bucket(NonNull::from(&bucket.link)) } {
                 break;
             }
         }
