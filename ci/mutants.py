@@ -438,12 +438,14 @@ weaken("list: Look Relaxed", F, "let next = link.next.load(Ordering::Acquire);",
 weaken("list: Look after the mark Relaxed", F, "Some(unmarked(link.next.load(Ordering::Acquire)))", ACQ, RLX,
        "hp:l16::remove_and_insert")
 change("list: goes on from a link that has left", F, [("        !is_marked(self.here)\n", "        self.here = unmarked(self.here);\n        true\n")],
-       "hp:l16::remove_and_walk hp:l16::leave_and_walk hp:l16::remove_neighbours", "the validation of every step")
+       "hp:l16::remove_two_and_walk", "the validation of every step")
 change("list: the link before is not kept", F,
        [("                core::mem::swap(&mut self.before_slot, &mut self.here_slot);\n", "")],
-       "hp:l16::remove_and_walk", "its slot is filled with the next one")
-change("list: an entry is not protected", F, [("                    *none = Some(slot);\n", "                    drop(slot);\n")],
-       "hp:l16::remove_and_get")
+       "hp:l16::remove_neighbours", "its slot is filled with the next one")
+change("list: an entry is not protected", F,
+       [("                    *none = Some(slot);\n",
+         "                    drop(slot);\n                    *none = Some(self.keeper.hold(NonNull::<Link>::dangling().cast()));\n")],
+       "hp:l16::remove_and_get", "its slot protects something else")
 change("list: retires what another one unlinked", F,
        [("        if unlink_if(&before.next, self.here, next).is_none() {\n            return false;\n        }",
          "        let _ = unlink_if(&before.next, self.here, next);")], "hp:l16::remove_twice hp:l16::remove_and_get")
@@ -465,7 +467,8 @@ ARRAY = """            new,
             Ordering::Acquire,"""
 weaken("table: Array, exchange Relaxed", F, ARRAY, REL, RLX, "hp:l17")
 weaken("table: Array, another one's Relaxed", F, ARRAY, ACQ, RLX, "hp:l17")
-change("table: opened by two", F, [("        if !claimed {\n            return parent;\n        }", "        let _ = claimed;")], "hp:l17")
+change("table: opened by two", F, [("        if !claimed {\n            return parent;\n        }", "        let _ = claimed;")], "hp:l17",
+       "its link leads to itself", hang=True)
 change("table: open before it is linked", F,
        [("        let mut walk = unsafe { Walk::<K, T>::new(keeper, parent) };",
          "        bucket.state.store(OPEN, Ordering::Release);\n        let mut walk = unsafe { Walk::<K, T>::new(keeper, parent) };")], "hp:l17")

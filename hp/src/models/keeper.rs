@@ -20,6 +20,8 @@ pub(super) struct Words {
     words: Box<[[AtomicUsize; WORDS]]>,
     /// Retired nodes. (loom runs one thread at a time.)
     waiting: RefCell<Vec<Retired>>,
+    /// A role whose retirements look at no slot; see [`Words::lazy`].
+    lazy: Cell<Option<usize>>,
 }
 
 impl Words {
@@ -28,7 +30,16 @@ impl Words {
         Self {
             words: (0..roles).map(|_| std::array::from_fn(word)).collect(),
             waiting: RefCell::default(),
+            lazy: Cell::new(None),
         }
+    }
+
+    /// Retiring is no more than a push for this role, as it is nearly always.
+    /// Otherwise each looks at all slots, and takes by Acquire what the other
+    /// roles did before they filled them: then nobody would miss the orderings
+    /// by which one role's entries reach another.
+    pub(super) fn lazy(&self, role: usize) {
+        self.lazy.set(Some(role));
     }
 
     pub(super) fn role(&self, role: usize) -> Role<'_> {
@@ -96,10 +107,12 @@ impl Keeper for Role<'_> {
     }
 
     fn retire(&self, node: Retired) {
-        heavy().unwrap();
-        if !self.all.protects(node.address()) {
-            // SAFETY: nodes begin with their life, and their memory is kept.
-            unsafe { &*node.pointer().cast::<Life>() }.end();
+        if self.all.lazy.get() != Some(self.role) {
+            heavy().unwrap();
+            if !self.all.protects(node.address()) {
+                // SAFETY: nodes begin with their life, and their memory is kept.
+                unsafe { &*node.pointer().cast::<Life>() }.end();
+            }
         }
         self.all.waiting.borrow_mut().push(node);
     }

@@ -166,6 +166,13 @@ fn ends(s: &S, expected: &[u32], sum: u32) {
     assert_eq!(s.words.free_all() as u32, sum.count_ones(), "retired");
 }
 
+/// [`with`], and this role does not look at slots.
+fn lazily(role: usize, entries: &[(usize, u32, u32)]) -> S {
+    let s = with(entries);
+    s.words.lazy(role);
+    s
+}
+
 const A: (usize, u32, u32) = (1, 1, 1);
 const B: (usize, u32, u32) = (3, 2, 2);
 
@@ -189,6 +196,18 @@ model!(
     |s| assert!(remove(s, 0, 1, 1)),
     |s| assert_eq!(get(s, 1, 3, 2), Some(2)),
     |s| ends(s, &[2], 3)
+);
+// The walker stands at the first; then both leave, first the one, then the other.
+model!(
+    REMOVE_TWO_WALK,
+    "l16 remove two, walk past them",
+    || with(&[A, B]),
+    |s| {
+        assert!(remove(s, 0, 1, 1));
+        assert!(remove(s, 0, 3, 2));
+    },
+    |s| assert!(get(s, 1, 3, 2).is_none_or(|value| value == 2)),
+    |s| ends(s, &[], 3)
 );
 model!(
     REMOVE_GET,
@@ -225,6 +244,17 @@ model!(
     |s| assert!(insert(s, 1, 3, 2, 2)),
     |s| ends(s, &[2], 3)
 );
+model!(
+    LAZY_REMOVE_INSERT,
+    "l16 remove without a scan, insert behind it",
+    || lazily(0, &[A]),
+    |s| {
+        assert!(remove(s, 0, 1, 1));
+        assert!(get(s, 0, 3, 2).is_none_or(|value| value == 2));
+    },
+    |s| assert!(insert(s, 1, 3, 2, 2)),
+    |s| ends(s, &[2], 3)
+);
 
 /// Marks without unlinking.
 fn leaves(s: &S, role: usize, order: usize, key: u32) {
@@ -245,7 +275,7 @@ fn leaves(s: &S, role: usize, order: usize, key: u32) {
 model!(
     LEAVE_WALK,
     "l16 insert behind it and mark, walk past it",
-    || with(&[A]),
+    || lazily(1, &[A]),
     |s| {
         assert!(insert(s, 0, 3, 2, 2));
         leaves(s, 0, 1, 1);
@@ -273,6 +303,14 @@ model!(
     REPLACE_GET,
     "l16 replace, get it",
     || with(&[A]),
+    |s| assert!(!insert(s, 0, 1, 1, 2)),
+    |s| assert!(get(s, 1, 1, 1).is_some(), "absent"),
+    |s| ends(s, &[1], 3)
+);
+model!(
+    LAZY_REPLACE_GET,
+    "l16 replace, get it without a scan",
+    || lazily(1, &[A]),
     |s| assert!(!insert(s, 0, 1, 1, 2)),
     |s| assert!(get(s, 1, 1, 1).is_some(), "absent"),
     |s| ends(s, &[1], 3)
@@ -379,6 +417,11 @@ fn remove_and_walk() {
 }
 
 #[test]
+fn remove_two_and_walk() {
+    REMOVE_TWO_WALK.search(3);
+}
+
+#[test]
 fn remove_twice() {
     REMOVE_TWICE.search(4);
 }
@@ -391,6 +434,7 @@ fn remove_neighbours() {
 #[test]
 fn remove_and_insert() {
     REMOVE_INSERT.search(3);
+    LAZY_REMOVE_INSERT.search(3);
 }
 
 #[test]
@@ -406,6 +450,7 @@ fn insert_a_group() {
 #[test]
 fn replace_and_get() {
     REPLACE_GET.check();
+    LAZY_REPLACE_GET.check();
 }
 
 #[test]

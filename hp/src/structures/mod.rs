@@ -39,6 +39,8 @@ mod compile_fail;
 mod map;
 #[cfg(not(loom))]
 mod map_iter;
+#[cfg(not(loom))]
+mod map_std;
 
 #[cfg(not(loom))]
 pub use map::Map;
