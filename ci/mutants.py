@@ -447,8 +447,7 @@ change("list: an entry is not protected", F,
          "                    drop(slot);\n                    *none = Some(self.keeper.hold(NonNull::<Link>::dangling().cast()));\n")],
        "hp:l16::remove_and_get", "its slot protects something else")
 change("list: retires what another one unlinked", F,
-       [("        if unlink_if(&before.next, self.here, next).is_none() {\n            return false;\n        }",
-         "        let _ = unlink_if(&before.next, self.here, next);")], "hp:l16::remove_twice hp:l16::remove_and_get")
+       [("        if !unlinked {\n            return false;\n        }\n", "")], "hp:l16::remove_twice hp:l16::remove_and_get")
 change("list: two mark one entry", F, [("    if is_marked(mark(&link.next)) {", "    if is_marked(mark(&link.next)) && false {")],
        "hp:l16::remove_twice")
 change("list: a replaced entry is not marked", F, [("let marked = new.map_addr(|a| a | MARK);\n        // Release", "let marked = new;\n        // Release")],

@@ -79,7 +79,7 @@ fn what_is_inserted_is_found_until_it_is_removed() {
 
 #[test]
 fn it_grows_and_keeps_everything() {
-    const N: u32 = if cfg!(miri) { 100 } else { 20_000 };
+    const N: u32 = if cfg!(miri) { 66 } else { 20_000 };
     let map = Map::new();
     let small = map.capacity();
     for n in 0..N {
@@ -100,7 +100,7 @@ fn it_grows_and_keeps_everything() {
 #[test]
 fn plain_hashers_fill_all_buckets() {
     // Multiples of a large power of two, hashed to themselves.
-    const N: u32 = if cfg!(miri) { 64 } else { 4096 };
+    const N: u32 = if cfg!(miri) { 16 } else { 4096 };
     let map: Map<u32, u32, AsIsHash> = Map::default();
     let begun = std::time::Instant::now();
     for n in 0..N {
@@ -113,7 +113,7 @@ fn plain_hashers_fill_all_buckets() {
 
 #[test]
 fn keys_of_one_hash_are_told_apart() {
-    const N: u32 = 40;
+    const N: u32 = if cfg!(miri) { 14 } else { 40 };
     let map: Map<u32, u32, Same> = Map::default();
     for n in 0..N {
         assert!(map.insert(n, n).is_none());
@@ -231,7 +231,7 @@ fn an_iterator_passes_over_what_leaves_before_it() {
 
 #[test]
 fn an_iterator_gives_once_what_stays_while_the_map_grows() {
-    const N: u32 = if cfg!(miri) { 20 } else { 1000 };
+    const N: u32 = if cfg!(miri) { 8 } else { 1000 };
     let map: Map<u32, u32> = (0..N).map(|n| (n, n)).collect();
     let mut seen = vec![];
     for (step, entry) in (0..).zip(&map) {

@@ -240,12 +240,12 @@ fn stack_is_a_stack(ops: &[StackOp]) {
 
 fn for_all<O: std::fmt::Debug>(op: impl Strategy<Value = O>, check: impl Fn(&[O])) {
     let config = Config {
-        cases: if cfg!(miri) { 4 } else { 150 },
+        cases: if cfg!(miri) { 2 } else { 150 },
         failure_persistence: None,
         ..Config::default()
     };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let length = if cfg!(miri) { 20 } else { 150 };
+    let length = if cfg!(miri) { 15 } else { 150 };
     TestRunner::new_with_rng(config, rng)
         .run(&proptest::collection::vec(op, 0..length), |ops| {
             check(&ops);

@@ -14,7 +14,7 @@ use std::thread;
 
 const MIRI: bool = cfg!(miri);
 const THREADS: usize = if MIRI { 3 } else { 4 };
-const ROUNDS: usize = if MIRI { 40 } else { 20_000 };
+const ROUNDS: usize = if MIRI { 25 } else { 20_000 };
 
 fn drained(drops: &Drops, expected: usize) {
     common::drain_global_until(|| drops.count() >= expected);

@@ -77,7 +77,8 @@ impl Life {
         self.0.with_mut(|alive| unsafe { *alive = true });
     }
 
-    /// Somebody reads the node.
+    /// Somebody uses the node. Called before an access and after it: loom
+    /// lets others run just before the access itself.
     pub(crate) fn touch(&self) {
         // SAFETY: loom checks.
         assert!(self.0.with(|alive| unsafe { *alive }), "use after free");

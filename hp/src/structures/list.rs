@@ -275,6 +275,7 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
                 let link = unsafe { at(here) };
                 // Acquire: "Look".
                 let next = link.next.load(Ordering::Acquire);
+                link.life.touch();
                 if is_marked(next) {
                     if !self.unlink(unmarked(next)) || !self.load() {
                         continue 'anew;
@@ -303,10 +304,10 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
     #[inline(always)]
     fn load(&mut self) -> bool {
         // SAFETY: a bucket's, or protected since it was `here`.
-        let src = &unsafe { at(self.before) }.next;
+        let before = unsafe { at(self.before) };
         let value = match &mut self.here_slot {
-            Some(slot) => self.keeper.refill(slot, src),
-            none => match self.keeper.protect(src) {
+            Some(slot) => self.keeper.refill(slot, &before.next),
+            none => match self.keeper.protect(&before.next) {
                 Some((slot, value)) => {
                     *none = Some(slot);
                     Some(value)
@@ -314,6 +315,7 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
                 None => None,
             },
         };
+        before.life.touch();
         self.here = value.map_or(ptr::null_mut(), NonNull::as_ptr);
         !is_marked(self.here)
     }
@@ -324,7 +326,9 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
     fn unlink(&mut self, next: *mut ()) -> bool {
         // SAFETY: as in `load`.
         let before = unsafe { at(self.before) };
-        if unlink_if(&before.next, self.here, next).is_none() {
+        let unlinked = unlink_if(&before.next, self.here, next).is_some();
+        before.life.touch();
+        if !unlinked {
             return false;
         }
         // Its slot would keep it from a pass that the retirement begins.
@@ -380,7 +384,7 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
         // SAFETY: as in `load`.
         let before = unsafe { at(self.before) };
         // Release: "Publish". Relaxed on failure: what was found is not used.
-        before
+        let put = before
             .next
             .compare_exchange(
                 self.here,
@@ -388,7 +392,9 @@ impl<'a, K: Keeper, T> Walk<'a, K, T> {
                 Ordering::Release,
                 Ordering::Relaxed,
             )
-            .is_ok()
+            .is_ok();
+        before.life.touch();
+        put
     }
 
     /// Puts `node` in the place of the entry here, which leaves. Gives that
