@@ -3,7 +3,8 @@
 //!
 //! Floor 2 (`hp`), for models. Owns a retired node's end: if no word holds its
 //! address after a heavy barrier, its life ends (reading it fails from then
-//! on); its memory is kept until the execution is over.
+//! on); its memory is kept until the execution is over. Each role looks at what
+//! it retired itself, when it retires and when it says ([`Role::pass`]).
 
 use super::*;
 use crate::overflow;
@@ -18,8 +19,10 @@ const WORDS: usize = 3;
 /// What the roles share.
 pub(super) struct Words {
     words: Box<[[AtomicUsize; WORDS]]>,
-    /// Retired nodes. (loom runs one thread at a time.)
-    waiting: RefCell<Vec<Retired>>,
+    /// What each role retired: nodes that live, and others. (loom runs one
+    /// thread at a time.)
+    alive: Box<[RefCell<Vec<Retired>>]>,
+    ended: RefCell<Vec<Retired>>,
     /// A role whose retirements look at no slot; see [`Words::lazy`].
     lazy: Cell<Option<usize>>,
 }
@@ -29,7 +32,8 @@ impl Words {
         let word = |_| AtomicUsize::new(FREE);
         Self {
             words: (0..roles).map(|_| std::array::from_fn(word)).collect(),
-            waiting: RefCell::default(),
+            alive: (0..roles).map(|_| RefCell::default()).collect(),
+            ended: RefCell::default(),
             lazy: Cell::new(None),
         }
     }
@@ -58,7 +62,10 @@ impl Words {
 
     /// How many nodes were retired; frees their memory.
     pub(super) fn free_all(&self) -> usize {
-        let waiting = self.waiting.take();
+        let mut waiting = self.ended.take();
+        for alive in &self.alive {
+            waiting.append(&mut alive.borrow_mut());
+        }
         let count = waiting.len();
         let mut addresses: Vec<_> = waiting.iter().map(Retired::address).collect();
         addresses.sort_unstable();
@@ -79,6 +86,32 @@ pub(super) struct Role<'a> {
 }
 
 impl Role<'_> {
+    /// Ends the life of what this role retired and nobody protects.
+    pub(super) fn pass(&self) {
+        let batch = self.all.alive[self.role].take();
+        if batch.is_empty() || self.all.lazy.get() == Some(self.role) {
+            self.all.alive[self.role].borrow_mut().extend(batch);
+            return;
+        }
+        heavy().unwrap();
+        for node in batch {
+            if self.all.protects(node.address()) {
+                self.all.alive[self.role].borrow_mut().push(node);
+            } else {
+                // SAFETY: nodes begin with their life, and their memory is kept.
+                unsafe { &*node.pointer().cast::<Life>() }.end();
+                self.all.ended.borrow_mut().push(node);
+            }
+        }
+    }
+
+    fn protects(&self, address: usize) -> bool {
+        // Relaxed: only this role stores to it.
+        self.all.words[self.role]
+            .iter()
+            .any(|word| word.load(Ordering::Relaxed) == address)
+    }
+
     fn free_word(&self) -> &AtomicUsize {
         let mut words = self.all.words[self.role].iter();
         // Relaxed: only this role stores to it.
@@ -107,13 +140,11 @@ impl Keeper for Role<'_> {
     }
 
     fn retire(&self, node: Retired) {
-        if self.all.lazy.get() != Some(self.role) {
-            heavy().unwrap();
-            if !self.all.protects(node.address()) {
-                // SAFETY: nodes begin with their life, and their memory is kept.
-                unsafe { &*node.pointer().cast::<Life>() }.end();
-            }
+        let own = self.protects(node.address());
+        self.all.alive[self.role].borrow_mut().push(node);
+        // What it protects itself cannot go yet.
+        if !own {
+            self.pass();
         }
-        self.all.waiting.borrow_mut().push(node);
     }
 }

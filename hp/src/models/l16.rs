@@ -87,6 +87,7 @@ fn insert(s: &S, role: usize, order: usize, key: u32, value: u32) -> bool {
                     if !unlinked {
                         sweep(s, &keeper, order);
                     }
+                    keeper.pass();
                     return false;
                 }
                 Err(again) => node = again,
@@ -116,6 +117,7 @@ fn remove(s: &S, role: usize, order: usize, key: u32) -> bool {
             if !unlinked {
                 sweep(s, &keeper, order);
             }
+            keeper.pass();
             return true;
         }
     }
