@@ -54,7 +54,7 @@ struct Uneven(
 
 impl Drop for Uneven {
     fn drop(&mut self) {
-        assert!(self.0 % 64 != 0, "a bad value");
+        assert!(!self.0.is_multiple_of(64), "a bad value");
     }
 }
 
