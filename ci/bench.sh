@@ -6,3 +6,4 @@ source "$(dirname "$0")/common.sh"
 cargo bench --workspace --no-run
 # --test: criterion runs each benchmark once, without measuring.
 cargo bench --workspace -- --test
+cargo bench -p hp --features structures --bench structures -- --test

@@ -6,9 +6,11 @@ source "$(dirname "$0")/common.sh"
 # reaches the workspace's own crates only and keeps the build cache valid
 # (RUSTFLAGS would rebuild every dependency).
 cargo clippy --workspace --all-targets -- -D warnings
+# What the feature adds. (Above hp is without it.)
+cargo clippy -p hp --features structures --all-targets -- -D warnings
 
 # The portable build compiles other files (`section/none.rs`), and its own
 # combinations of "used" and "unused". RUSTFLAGS is the only way to pass a
 # --cfg, hence a target directory of its own.
 RUSTFLAGS="--cfg percpu_portable" \
-    cargo clippy -p percpu -p hp -p rcu-lite --all-targets --target-dir target-portable -- -D warnings
+    cargo clippy -p percpu -p hp -p rcu-lite --features hp/structures --all-targets --target-dir target-portable -- -D warnings

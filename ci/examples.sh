@@ -13,9 +13,13 @@ run() { # package example...
     for example; do
         echo "== $package: $example"
         # A generous limit: each takes about a second. An example that hangs is red.
-        timeout 60 cargo run -q -p "$package" --example "$example"
+        timeout 60 cargo run -q -p "$package" "${features[@]}" --example "$example"
     done
 }
 
+features=()
 run hp config treiber_stack await
 run rcu-lite rcu_config list event_loop
+features=(--features structures)
+cargo build -p hp "${features[@]}" --example sessions
+run hp sessions

@@ -9,21 +9,26 @@ source "$(dirname "$0")/common.sh"
 need_nightly
 need_component miri rust-src
 
-# One line a part: package, seeds, and what of it. Units are small: more seeds
+# One line a part: package, seeds, and what of it (options of cargo). Units are small: more seeds
 # (each has its own schedule and stale loads). Whole scenarios are slow: fewer,
 # and those of rcu-lite take minutes each: one.
 parts() {
-    local folder package file seeds
+    local folder package file seeds features
     for folder in percpu hp rcu-lite bench-suite/refcounts bench-suite/phash bench-suite/structures bench-suite/rwsems; do
         package=$(basename "$folder")
-        echo "$package 0..8 --lib"
+        features=
+        [[ $package == hp ]] && features="--features structures "
+        echo "$package 0..8 $features--lib"
         seeds=0..2
         [[ $package == rcu-lite ]] && seeds=0..1
         for file in "$folder"/tests/*.rs; do
-            [[ -f $file ]] && echo "$package $seeds --test $(basename "$file" .rs)"
+            [[ -f $file ]] && echo "$package $seeds $features--test $(basename "$file" .rs)"
         done
     done
 }
+
+# Tests that panic on purpose would print one each, which takes Miri seconds.
+export RUST_BACKTRACE=0
 
 not_run=()
 status=0
@@ -38,7 +43,7 @@ while read -r package seeds what; do
     [[ -n ${CI_SECONDS:-} ]] && limit=$((CI_SECONDS - SECONDS > 0 ? CI_SECONDS - SECONDS + 240 : 240))
     ended=0
     # -Zmiri-disable-isolation: the code reads the clock and the environment.
-    # shellcheck disable=SC2086 # two words
+    # shellcheck disable=SC2086 # words
     MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-many-seeds=$seeds" \
         timeout "$limit" cargo +"$NIGHTLY" miri test --no-fail-fast -p "$package" $what --target-dir target-miri </dev/null || ended=$?
     case $ended in

@@ -410,6 +410,68 @@ XCHG = "src.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Relaxed)
 weaken("unlink_if: without Release", F, XCHG, AR, ACQ, "hp:l14")
 change("unlink_if: without Acquire", F, [(XCHG, XCHG.replace(AR, REL))], "hp:l14")
 
+# ----------------------------------------------------------- hp: structures
+
+F = "hp/src/structures/stack.rs"
+PUSH = """                    node.as_ptr().cast(),
+                    Ordering::Release,"""
+weaken("stack: push Relaxed", F, PUSH, REL, RLX, "hp:l15")
+change("stack: next read unprotected", F,
+       [("            // SAFETY: protected.\n            let next = unsafe { Node::next(top) };",
+         "            slot = None;\n            let next = unsafe { Node::next(top) };")], "hp:l15::two_of")
+change("stack: next read after retiring", F,
+       [("    *first = unsafe { NonNull::new(Node::next(node).cast()) };\n", ""),
+        ("    Some(unsafe { Node::take(keeper, node, None) })",
+         "    let value = unsafe { Node::take(keeper, node, None) };\n"
+         "    *first = unsafe { NonNull::new(Node::next(node).cast()) };\n    Some(value)")], "hp:l15::two_of")
+change("stack: take all by look and store", F,
+       [("NonNull::new(unlink(&self.head, ptr::null_mut()).cast())",
+         "let first = self.head.load(Ordering::Acquire);\n        self.head.store(ptr::null_mut(), Ordering::Release);\n"
+         "        NonNull::new(first.cast())")], "hp:l15::two_of")
+
+F = "hp/src/structures/list.rs"
+weaken("list: Publish Relaxed", F, """                link.as_ptr().cast(),
+                Ordering::Release,""", REL, RLX, "hp:l16::insert_and_get")
+weaken("list: replace, Publish Relaxed", F, ".compare_exchange(next, marked, Ordering::Release, Ordering::Relaxed)",
+       REL, RLX, "hp:l16::replace_and_get")
+weaken("list: Look Relaxed", F, "let next = link.next.load(Ordering::Acquire);", ACQ, RLX, "hp:l16::leave_and_walk")
+weaken("list: Look after the mark Relaxed", F, "Some(unmarked(link.next.load(Ordering::Acquire)))", ACQ, RLX,
+       "hp:l16::remove_and_insert")
+change("list: goes on from a link that has left", F, [("        !is_marked(self.here)\n", "        self.here = unmarked(self.here);\n        true\n")],
+       "hp:l16::remove_two_and_walk", "the validation of every step")
+change("list: the link before is not kept", F,
+       [("                core::mem::swap(&mut self.before_slot, &mut self.here_slot);\n", "")],
+       "hp:l16::remove_neighbours", "its slot is filled with the next one")
+change("list: an entry is not protected", F,
+       [("                    *none = Some(slot);\n",
+         "                    drop(slot);\n                    *none = Some(self.keeper.hold(NonNull::<Link>::dangling().cast()));\n")],
+       "hp:l16::remove_and_get", "its slot protects something else")
+change("list: retires what another one unlinked", F,
+       [("        if !unlinked {\n            return false;\n        }\n", "")], "hp:l16::remove_twice hp:l16::remove_and_get")
+change("list: two mark one entry", F, [("    if is_marked(mark(&link.next)) {", "    if is_marked(mark(&link.next)) && false {")],
+       "hp:l16::remove_twice")
+change("list: a replaced entry is not marked", F, [("let marked = new.map_addr(|a| a | MARK);\n        // Release", "let marked = new;\n        // Release")],
+       "hp:l16::replace_and_remove hp:l16::replace_and_get")
+change("list: replaces in two steps", F,
+       [("        // Release: \"Publish\". Relaxed on failure: not used.\n        if entry",
+         "        if mark_entry(&entry.link).is_some() {\n            self.unlink(next);\n        }\n        if entry")],
+       "hp:l16::replace_and_get", "the key is absent for a moment")
+
+F = "hp/src/structures/table.rs"
+weaken("table: Open, store Relaxed", F, "bucket.state.store(OPEN, Ordering::Release);", REL, RLX, "hp:l17")
+weaken("table: Open, load Relaxed", F, "self.state.load(Ordering::Acquire) == OPEN", ACQ, RLX, "hp:l17")
+weaken("table: Array, load Relaxed", F, "self.arrays.get(array)?.load(Ordering::Acquire)", ACQ, RLX, "hp:l17")
+ARRAY = """            new,
+            Ordering::Release,
+            Ordering::Acquire,"""
+weaken("table: Array, exchange Relaxed", F, ARRAY, REL, RLX, "hp:l17")
+weaken("table: Array, another one's Relaxed", F, ARRAY, ACQ, RLX, "hp:l17")
+change("table: opened by two", F, [("        if !claimed {\n            return parent;\n        }", "        let _ = claimed;")], "hp:l17",
+       "its link leads to itself", hang=True)
+change("table: open before it is linked", F,
+       [("        let mut walk = unsafe { Walk::<K, T>::new(keeper, parent) };",
+         "        bucket.state.store(OPEN, Ordering::Release);\n        let mut walk = unsafe { Walk::<K, T>::new(keeper, parent) };")], "hp:l17")
+
 # ------------------------------------------------------------ hp: retiring
 
 F = "hp/src/shard.rs"

@@ -5,7 +5,7 @@ source "$(dirname "$0")/common.sh"
 
 run() { # VARIABLE=value...
     echo "== $*"
-    env "$@" cargo test --no-fail-fast -p percpu -p hp -p rcu-lite -p refcounts --lib --tests
+    env "$@" cargo test --no-fail-fast -p percpu -p hp -p rcu-lite -p refcounts --features hp/structures --lib --tests
 }
 
 # Fences on both sides; the kernel is not even asked.

@@ -19,5 +19,5 @@ export RUSTFLAGS="-D warnings"
 
 for target in "${targets[@]}"; do
     echo "== $target"
-    cargo check -p percpu -p hp -p rcu-lite --target "$target"
+    cargo check -p percpu -p hp -p rcu-lite --features hp/structures --target "$target"
 done

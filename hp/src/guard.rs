@@ -2,7 +2,7 @@
 //!
 //! Floor 2 (`hp`), safe level, over [`crate::slots`].
 
-use crate::slot::SlotRef;
+use crate::slot::{Held, SlotRef};
 use crate::slots::SLOTS;
 use core::fmt;
 use core::marker::PhantomData;
@@ -34,18 +34,6 @@ pub struct Guard<T: ?Sized> {
     _like_a_reference: PhantomData<*const T>,
 }
 
-/// The slot, released when dropped.
-#[repr(transparent)]
-struct Held(SlotRef);
-
-impl Drop for Held {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: this is the only holder and is not used again.
-        unsafe { core::ptr::read(&raw const self.0) }.release();
-    }
-}
-
 // SAFETY: a guard is a shared reference that keeps its object alive by a slot
 // that any thread may release. It never drops the object, so `T: Send` is not
 // needed here (it is where objects are retired).
@@ -69,6 +57,22 @@ impl<T> Guard<T> {
 }
 
 impl<T: ?Sized> Guard<T> {
+    /// As [`new`](Self::new), of a slot that gives itself back and of a part
+    /// of the object that it protects.
+    ///
+    /// # Safety
+    ///
+    /// As [`new`](Self::new).
+    #[cfg(feature = "structures")]
+    #[inline(always)]
+    pub(crate) unsafe fn of_part(slot: Held, object: NonNull<T>) -> Self {
+        Self {
+            slot,
+            object,
+            _like_a_reference: PhantomData,
+        }
+    }
+
     /// Moves the protection from the CPU's slot to an overflow slot. Does
     /// nothing if it is there already.
     ///

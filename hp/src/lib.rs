@@ -33,6 +33,12 @@
 //! | structure | [`HazardPointer`], [`Domain`], [`synchronize`], [`scan`], [`light_barrier`], [`ptr_eq()`] | yes | authors of lock-free structures |
 //! | kernel | [`SlotArray`], [`Allocated`] | little | code written against the kernel's proposed `hp.h` |
 //!
+//! # Structures
+//!
+//! With the feature `structures` (off by default; no dependencies) the module
+//! `hp::structures` has a stack and a hash map that grows: lock-free, without
+//! `unsafe` for their user, and reading the map gives [`Guard`]s.
+//!
 //! # Guarantees
 //!
 //! **Progress.** [`Atomic::load`] and [`HazardPointer::protect`] are wait-free on the
@@ -126,6 +132,9 @@ mod unlink;
 
 #[cfg(all(test, loom))]
 mod models;
+
+#[cfg(any(feature = "structures", all(test, loom)))]
+pub mod structures;
 
 #[cfg(not(loom))]
 mod atomic;

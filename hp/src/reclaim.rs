@@ -687,8 +687,9 @@ fn shard_mask() -> usize {
     SHARDS - 1
 }
 
+/// Spreads threads over anything that there are several of.
 #[inline]
-fn shard_hint() -> usize {
+pub(crate) fn shard_hint() -> usize {
     match percpu::section::index_hint() {
         percpu::section::NO_INDEX => crate::thread::token(),
         index => index,

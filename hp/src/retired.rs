@@ -112,6 +112,12 @@ impl Retired {
         self.address.addr()
     }
 
+    /// For models, which look at what they free.
+    #[cfg(loom)]
+    pub(crate) fn pointer(&self) -> *mut () {
+        self.address
+    }
+
     /// Runs the deleter.
     ///
     /// # Safety

@@ -181,3 +181,15 @@ impl SlotRef {
         crate::overflow::release(self.word(), unsafe { record.as_ref() }.extra(index));
     }
 }
+
+/// A held slot that gives itself back.
+#[repr(transparent)]
+pub(crate) struct Held(pub(crate) SlotRef);
+
+impl Drop for Held {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: this is the only holder and is not used again.
+        unsafe { core::ptr::read(&raw const self.0) }.release();
+    }
+}

@@ -70,6 +70,55 @@ is_not!(Unlinked<u8>: Clone);
 is_not!(HazardPointer: Clone);
 is_not!(Domain: Clone);
 
+#[cfg(feature = "structures")]
+mod structures {
+    use hp::structures::{Map, MapIter, Stack, StackIntoIter, StackIterMut, TakeAll};
+    use std::cell::Cell;
+    use std::marker::PhantomData;
+    use std::rc::Rc;
+    use std::sync::MutexGuard;
+
+    // A value is on one thread at a time: `Send` is enough for both.
+    is!(Stack<u8>: Send + Sync + Unpin);
+    is!(Stack<Cell<u8>>: Send + Sync);
+    is_not!(Stack<Rc<u8>>: Send);
+    is_not!(Stack<Rc<u8>>: Sync);
+    is_not!(Stack<MutexGuard<'static, u8>>: Send);
+    is_not!(Stack<MutexGuard<'static, u8>>: Sync);
+    is!(TakeAll<Cell<u8>>: Send + Sync);
+    is_not!(TakeAll<Rc<u8>>: Send);
+    is_not!(TakeAll<Rc<u8>>: Sync);
+    is!(StackIntoIter<Cell<u8>>: Send);
+    is_not!(StackIntoIter<Rc<u8>>: Send);
+    // As `&mut T`.
+    is!(StackIterMut<'static, Cell<u8>>: Send);
+    is_not!(StackIterMut<'static, Cell<u8>>: Sync);
+    is_not!(StackIterMut<'static, Rc<u8>>: Send);
+    is!(StackIterMut<'static, MutexGuard<'static, u8>>: Sync);
+
+    // A map shares its keys and its values. (What is not `Send` is refused as
+    // a type.)
+    is!(Map<u8, u8>: Send + Sync + Unpin);
+    is_not!(Map<u8, Cell<u8>>: Send);
+    is_not!(Map<u8, Cell<u8>>: Sync);
+    is_not!(Map<Cell<u8>, u8>: Send);
+    is_not!(Map<Cell<u8>, u8>: Sync);
+    is!(MapIter<'static, u8, u8>: Send + Sync);
+    is_not!(MapIter<'static, u8, Cell<u8>>: Send);
+    is_not!(MapIter<'static, u8, Cell<u8>>: Sync);
+    is_not!(MapIter<'static, Cell<u8>, u8>: Send);
+
+    // The hasher goes along and is shared.
+    is!(Map<u8, u8, Cell<u8>>: Send);
+    is_not!(Map<u8, u8, Cell<u8>>: Sync);
+    is_not!(Map<u8, u8, Rc<u8>>: Send);
+    is!(Map<u8, u8, PhantomData<MutexGuard<'static, u8>>>: Sync);
+    is_not!(Map<u8, u8, PhantomData<MutexGuard<'static, u8>>>: Send);
+
+    is_not!(Map<u8, u8>: Clone);
+    is_not!(Stack<u8>: Clone);
+}
+
 /// The negative form must be able to fail: it is ambiguous exactly when the
 /// positive form holds. (The rest is checked by compiling this file.)
 #[test]

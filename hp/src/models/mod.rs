@@ -17,6 +17,9 @@
 //! | `l7` | deleters that retire, protect and reclaim |
 //! | `l8` | the end of a domain with a guard alive |
 //! | `l14` | what the returned pointer promises about the object |
+//! | `l15` | the stack of `structures` |
+//! | `l16` | the list of `structures`: insert, replace, remove, walk |
+//! | `l17` | the buckets of `structures` |
 //!
 //! L9 (the choice of the rung) and the first use of a CPU's line are in
 //! `percpu`. There is no ABA model (L4): no free list exists.
@@ -25,8 +28,12 @@
 //! reports a race where an atomic flag would need an outcome that loom never
 //! produces.
 
+mod keeper;
 mod l1;
 mod l14;
+mod l15;
+mod l16;
+mod l17;
 mod l2;
 mod l3;
 mod l4;
