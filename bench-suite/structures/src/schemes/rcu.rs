@@ -71,6 +71,9 @@ impl<V: Variant> Scheme for SectionRcu<V> {
     type Thread<'a, const K: usize> = Reader<V>;
 
     fn new() -> Self {
+        if cfg!(miri) {
+            V::flavor().set_callbacks(super::section::NO_WORKER);
+        }
         SectionRcu(PhantomData)
     }
 

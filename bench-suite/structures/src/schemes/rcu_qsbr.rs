@@ -25,6 +25,9 @@ impl Scheme for RcuQsbr {
     type Thread<'a, const K: usize> = Member;
 
     fn new() -> Self {
+        if cfg!(miri) {
+            QsbrRcu.set_callbacks(super::section::NO_WORKER);
+        }
         RcuQsbr
     }
 

@@ -1,6 +1,10 @@
 //! What schemes that protect everything have in common: a guard that only loads.
 //!
-//! Floor 3 (`structures`). Owns the loads; the schemes beside it own entering, leaving and retiring.
+//! Floor 3 (`structures`). Owns the loads; the schemes beside it own entering, leaving and retiring. May name a setting of
+//! `rcu-lite`.
+
+/// Under Miri, which does not let a program end before its threads, the domains of `rcu-lite` have no worker.
+pub(super) const NO_WORKER: rcu_lite::Callbacks = rcu_lite::Callbacks::Inline { threshold: 64 };
 
 /// The part of [`Guard`](crate::Guard) that is a plain load, to be put into an `impl` of it.
 macro_rules! only_loads {
