@@ -61,7 +61,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
     /// Thread counts, like 1,2,4 or 1..192:x2 or 1..N:+8 (N: CPUs) or cpus, cores, 2cores, auto; scan counts idle threads, stall counts the parked reader too, grace counts readers
-    /// [default: 1,2; write, defer 1; scan 1,16,256,2048; stall 2; grace 0,1; rwsem 1,2,4 readers]
+    /// [default: 1,2; write, defer 1; scan 1,16,256,2048; stall, structures 2; grace 0,1; rwsem 1,2,4 readers]
     #[arg(long, global = true, value_name = "LIST", value_parser = |text: &str| parse::counts(text).map(List))]
     pub(crate) threads: Option<List<usize>>,
     /// Variants, like hp,haphazard [default: all that the workload can measure]

@@ -4,7 +4,7 @@
 //! pauses, and asking costs nothing. A fault is a thread's, so tests do not disturb each other.
 //!
 //! An operation with a fault may go round for ever (trying an exchange that cannot succeed, say). So a fault goes away by
-//! itself after [`FUEL`] pauses.
+//! itself after some thousand pauses.
 
 /// A step left out, or done twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::thread;
 use structures::{Census, Kind, Map, Scheme};
 
 const THREADS: usize = 4;
-const EACH: usize = scaled(8_000, 16);
+const EACH: usize = scaled(8_000, 8);
 /// Every fourth stays all the time.
 const KEYS: u64 = scaled(48, 8) as u64;
 
@@ -56,7 +56,7 @@ fn work<M: Map>(map: &M, maker: usize) -> Did {
                 None => assert!(!stays(key), "{}: {key} was gone", name::<M>()),
             },
         }
-        if turn % (EACH / 8) == 0 {
+        if turn % (EACH / 8).max(4) == 0 {
             scan(map, &mut thread);
         }
     }
@@ -163,14 +163,14 @@ impl OnMap for NothingLeft {
         }
         let census = Census::leak();
         let map = M::new(4, census);
-        for _ in 0..scaled(200, 2) {
+        for _ in 0..scaled(200, 1) {
             thread::scope(|scope| {
                 for maker in 0..THREADS {
                     let map = &map;
                     scope.spawn(move || {
                         let mut thread = map.thread();
                         let mut random = Random::new(maker as u64 + 1);
-                        for turn in 0..scaled(60, 6) {
+                        for turn in 0..scaled(60, 4) {
                             let key = random.below(4);
                             if random.below(2) == 0 {
                                 map.insert(&mut thread, key, value(key, maker, turn));
