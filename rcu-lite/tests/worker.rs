@@ -81,7 +81,9 @@ fn there_is_one_worker_a_domain() {
     eventually("both end", || threads_named("rcu-lite").is_empty());
 }
 
-/// Bug log 91: its mask has every signal, and the caller's is as it was.
+/// Bug log 91: its mask has every signal but those that a thread causes itself,
+/// whose handlers must run there too (found by a filter that traps
+/// `membarrier`); the caller's is as it was.
 #[test]
 #[cfg_attr(
     not(target_arch = "x86_64"),
@@ -93,8 +95,8 @@ fn report_91_the_worker_takes_no_signals() {
         let line = status.lines().find(|line| line.starts_with("SigBlk:"));
         u64::from_str_radix(line.expect("SigBlk")[7..].trim(), 16).expect("a mask")
     };
-    let own = || mask(&fs::read_to_string("/proc/thread-self/status").expect("proc"));
-    let before = own();
+    let mine = || mask(&fs::read_to_string("/proc/thread-self/status").expect("proc"));
+    let before = mine();
     for flavor in 0..3 {
         let drops = Drops::new();
         let value = Box::new(drops.value(0));
@@ -109,11 +111,24 @@ fn report_91_the_worker_takes_no_signals() {
             workers = threads_named("rcu-lite");
             !workers.is_empty()
         });
-        assert_eq!(own(), before, "the caller's mask");
+        assert_eq!(mine(), before, "the caller's mask");
         // All but KILL and STOP, which nobody blocks, and the C library's own.
-        let must = !(1u64 << 8) & !(1 << 18) & !(0b11 << 31);
+        let bit = |signal: i32| 1u64 << (signal - 1);
+        let never = bit(libc::SIGKILL) | bit(libc::SIGSTOP) | bit(32) | bit(33);
+        let own = [
+            libc::SIGSEGV,
+            libc::SIGBUS,
+            libc::SIGFPE,
+            libc::SIGILL,
+            libc::SIGTRAP,
+            libc::SIGSYS,
+        ]
+        .into_iter()
+        .fold(0, |bits, signal| bits | bit(signal));
+        let must = !never & !own;
         for status in &workers {
             assert_eq!(mask(status) & must, must, "{status}");
+            assert_eq!(mask(status) & own & !before, 0, "{status}");
         }
         eventually("dropped", || drops.count() == 1);
         eventually("its thread ends", || threads_named("rcu-lite").is_empty());

@@ -7,6 +7,8 @@
 //! reads that line.
 
 pub mod arguments;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod checkpoint;
 pub mod child;
 pub mod counting;
 pub mod dice;

@@ -4,9 +4,10 @@
 //! Bug log groups 12, 13 and parts of 2 and 15, by child processes.
 #![cfg(target_os = "linux")]
 
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 use tests::child::{Outcome, run};
+use tests::seccomp::{Answer, install, install_commands};
 
 const RUNGS: [&str; 3] = ["rseq", "membarrier", "fence"];
 
@@ -18,6 +19,36 @@ fn child(arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
         Command::new(env!("CARGO_BIN_EXE_hp-child")).args(arguments),
         environment,
     )
+}
+
+/// As [`child`], with calls (or some of their commands) refused from before the
+/// program's first instruction.
+fn filtered(
+    calls: &[(libc::c_long, Option<&[i32]>)],
+    errno: i32,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Outcome {
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|&(call, commands)| (call, commands.map(<[i32]>::to_vec)))
+        .collect();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_hp-child"));
+    program.args(arguments);
+    // SAFETY: the child only installs filters; what that allocates is freed,
+    // and this thread held no lock at the fork.
+    unsafe {
+        program.pre_exec(move || {
+            for (call, commands) in &calls {
+                match commands {
+                    None => install(&[*call], Answer::Errno(errno))?,
+                    Some(first) => install_commands(*call, first, None, Answer::Errno(errno))?,
+                }
+            }
+            Ok(())
+        });
+    }
+    run(&mut program, environment)
 }
 
 fn rank(rung: &str) -> usize {
@@ -130,6 +161,89 @@ fn report_51_80_a_barrier_that_is_lost() {
         tried += 1;
     }
     assert!(tried > 0 || best == rank("fence"));
+}
+
+/// Bug log 51: the kernel forgets what was registered, as after a checkpoint is
+/// restored. The registration is made again, nothing is put off.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn report_51_a_registration_that_is_forgotten() {
+    let best = rank(&best());
+    for rung in ["rseq", "membarrier"] {
+        if rank(rung) < best {
+            eprintln!("SKIPPED: this machine has no {rung} rung");
+            continue;
+        }
+        let outcome = child(&["restored"], &[("HP_BARRIER", rung)]).expect_ok();
+        assert_eq!(outcome.field("rung"), rung);
+        assert_eq!(
+            outcome.number("registered"),
+            outcome.number("times"),
+            "{outcome}"
+        );
+        // Two threads may be refused before one of them registers.
+        assert!(
+            outcome.number("refused") >= outcome.number("times"),
+            "{outcome}"
+        );
+    }
+}
+
+/// Bug log 81: a kernel without rseq (gVisor, before 4.18), as the C library
+/// meets it: the filter is there before the program.
+#[test]
+fn report_81_a_kernel_without_rseq() {
+    for errno in [libc::ENOSYS, libc::EPERM, libc::EINVAL] {
+        for (asked, rung) in [
+            ("", "membarrier"),
+            ("rseq", "membarrier"),
+            ("fence", "fence"),
+        ] {
+            let outcome = filtered(
+                &[(libc::SYS_rseq, None)],
+                errno,
+                &["smoke"],
+                &[("HP_BARRIER", asked)],
+            )
+            .expect_ok();
+            assert!(
+                rank(outcome.field("rung")) >= rank(rung),
+                "{errno}: {outcome}"
+            );
+            assert!(outcome.text.contains("thread registered  no"), "{outcome}");
+        }
+    }
+}
+
+/// Bug log 81: kernels from 4.18 to 5.9 have rseq, and no barrier that restarts
+/// its sections; those before 4.14 have no expedited barrier at all.
+#[test]
+fn report_81_a_kernel_without_the_commands() {
+    let rseq = [1 << 7, 1 << 8];
+    let all = [1 << 3, 1 << 4, 1 << 7, 1 << 8];
+    for (commands, rung) in [(&rseq[..], "membarrier"), (&all[..], "fence")] {
+        for asked in ["", "rseq"] {
+            let outcome = filtered(
+                &[(libc::SYS_membarrier, Some(commands))],
+                libc::EINVAL,
+                &["smoke"],
+                &[("HP_BARRIER", asked)],
+            )
+            .expect_ok();
+            assert!(rank(outcome.field("rung")) >= rank(rung), "{outcome}");
+            assert!(outcome.text.contains("EINVAL"), "{outcome}");
+        }
+    }
+}
+
+/// Issue 7: three thousand threads alive at once, all holding.
+#[test]
+fn three_thousand_threads() {
+    for rung in RUNGS {
+        let outcome = child(&["crowd"], &[("HP_BARRIER", rung)]).expect_ok();
+        assert_eq!(outcome.number("retired"), 3000, "{outcome}");
+        assert_eq!(outcome.number("pending"), 0, "{outcome}");
+    }
 }
 
 /// Lines by CPU number where the kernel could do better.

@@ -112,6 +112,31 @@ fn report_51_80_a_barrier_that_is_lost() {
     }
 }
 
+/// Bug log 51: the kernel forgets what was registered, as after a checkpoint is
+/// restored. The registration is made again, no grace period is put off.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn report_51_a_registration_that_is_forgotten() {
+    for rung in rungs_with_a_barrier() {
+        let outcome = child(&["restored"], &[("HP_BARRIER", rung)]).expect_ok();
+        assert_eq!(outcome.field("rung"), rung);
+        assert_eq!(
+            outcome.number("registered"),
+            outcome.number("times"),
+            "{outcome}"
+        );
+    }
+}
+
+/// Issue 7: three thousand threads inside a section at once, in each flavour.
+#[test]
+fn three_thousand_threads() {
+    for rung in RUNGS {
+        let outcome = child(&["crowd"], &[("HP_BARRIER", rung)]).expect_ok();
+        assert_eq!(outcome.number("passed"), 9000, "{outcome}");
+    }
+}
+
 /// A domain that ends has no readers: it ends without a barrier.
 #[test]
 fn report_51_80_domains_end_without_a_barrier() {

@@ -6,6 +6,7 @@
 mod linux {
     use hp::{Atomic, Domain};
     use std::process::ExitCode;
+    use std::sync::Barrier;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
     use std::time::Duration;
@@ -27,6 +28,9 @@ mod linux {
         match command.as_str() {
             "smoke" => smoke_under(&arguments),
             "late" => late(),
+            #[cfg(target_arch = "x86_64")]
+            "restored" => restored(),
+            "crowd" => crowd(&arguments),
             "torture" => torture_by(&arguments),
             "signals" => signals_by(&arguments),
             "atexit" => at_exit(),
@@ -144,6 +148,89 @@ mod linux {
             "SUMMARY late {} {report} refused={} result=ok",
             smoke::describe(Domain::global()),
             stats.barrier_failures
+        );
+    }
+
+    /// The kernel forgets the registration, again and again, as after a
+    /// checkpoint is restored: nothing is put off.
+    #[cfg(target_arch = "x86_64")]
+    fn restored() {
+        use tests::checkpoint;
+        let mut report = smoke::run(2, 200);
+        checkpoint::install().expect("filter");
+        let times = 20;
+        for _ in 0..times {
+            checkpoint::forget();
+            report = smoke::run(2, 200);
+            let domain = Domain::global();
+            domain.drain();
+            assert_eq!(domain.stats().barrier_failures, 0, "{:?}", domain.stats());
+            assert_eq!(domain.stats().pending, 0, "{:?}", domain.stats());
+        }
+        let seen = checkpoint::seen();
+        println!(
+            "SUMMARY restored {} {report} times={times} refused={} registered={} result=ok",
+            smoke::describe(Domain::global()),
+            seen.refused,
+            seen.registered,
+        );
+    }
+
+    /// Its halves differ once it was dropped.
+    struct Poisoned([usize; 2]);
+
+    impl Poisoned {
+        fn check(&self) {
+            assert_eq!(self.0[0], self.0[1], "a dead value");
+        }
+    }
+
+    impl Drop for Poisoned {
+        fn drop(&mut self) {
+            self.check();
+            self.0[1] = !self.0[0];
+        }
+    }
+
+    /// Very many threads, all alive and all holding guards of each kind.
+    fn crowd(arguments: &Arguments) {
+        let count = arguments.number("threads", 3000) as usize;
+        let cell = Atomic::new(Poisoned([1; 2]));
+        let (held, last) = (Barrier::new(count + 1), Barrier::new(count + 1));
+        let before = Domain::global().stats();
+        thread::scope(|scope| {
+            for n in 0..count {
+                let (cell, held, last) = (&cell, &held, &last);
+                thread::Builder::new()
+                    .stack_size(64 << 10)
+                    .spawn_scoped(scope, move || {
+                        let first = cell.load().expect("a value");
+                        let mut hazard = hp::HazardPointer::new();
+                        hazard.protect_raw(first.as_ptr().cast());
+                        let mut own = cell.load().expect("a value");
+                        own.detach();
+                        cell.store(Poisoned([n; 2]));
+                        held.wait();
+                        last.wait();
+                        // All have stored and a pass was made.
+                        first.check();
+                        own.check();
+                    })
+                    .expect("a thread");
+            }
+            held.wait();
+            Domain::global().drain();
+            let stats = Domain::global().stats();
+            assert_eq!(stats.retired - before.retired, count as u64, "{stats:?}");
+            last.wait();
+        });
+        Domain::global().drain();
+        let stats = Domain::global().stats();
+        assert_eq!((stats.pending, stats.barrier_failures), (0, 0), "{stats:?}");
+        println!(
+            "SUMMARY crowd {} threads={count} retired={} result=ok",
+            smoke::describe(Domain::global()),
+            stats.retired - before.retired,
         );
     }
 

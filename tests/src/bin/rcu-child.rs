@@ -6,8 +6,8 @@
 mod linux {
     use rcu_lite::{Callbacks, Flavor, QsbrRcu, Rcu, RcuCell, ThreadRcu, Timeout};
     use std::process::ExitCode;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::{Arc, Barrier};
     use std::thread;
     use std::time::{Duration, Instant};
     use tests::arguments::Arguments;
@@ -31,6 +31,9 @@ mod linux {
             "smoke" => smoke_under(&arguments),
             "late" => late(),
             "late-domains" => late_domains(),
+            #[cfg(target_arch = "x86_64")]
+            "restored" => restored(),
+            "crowd" => crowd(&arguments),
             "recover" => recover(),
             "threadless" => threadless(),
             "signals" => signals_by(&arguments),
@@ -86,6 +89,78 @@ mod linux {
             "SUMMARY late {} {report} refused={refused} result=ok",
             describe()
         );
+    }
+
+    /// The kernel forgets the registration, again and again, as after a
+    /// checkpoint is restored: no grace period is put off.
+    #[cfg(target_arch = "x86_64")]
+    fn restored() {
+        use tests::checkpoint;
+        let mut report = rcu_smoke::run(2, 100);
+        checkpoint::install().expect("filter");
+        let times = 20;
+        for _ in 0..times {
+            checkpoint::forget();
+            report = rcu_smoke::run(2, 100);
+            assert_eq!(report.barriers_lost, 0);
+            Rcu::global().synchronize();
+        }
+        let seen = checkpoint::seen();
+        println!(
+            "SUMMARY restored {} {report} times={times} refused={} registered={} result=ok",
+            describe(),
+            seen.refused,
+            seen.registered,
+        );
+    }
+
+    /// Very many threads, all inside sections of each flavour at once.
+    fn crowd(arguments: &Arguments) {
+        let count = arguments.number("threads", 3000) as usize;
+        let passed =
+            inside(&Rcu::global(), count) + inside(&ThreadRcu, count) + inside(&QsbrRcu, count);
+        println!(
+            "SUMMARY crowd {} threads={count} passed={passed} result=ok",
+            describe()
+        );
+    }
+
+    fn inside<F: Flavor + Clone + Send + Sync>(flavor: &F, count: usize) -> usize {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let cell = RcuCell::new_in(Value::new(0, &dropped), flavor.clone());
+        let (held, last) = (Barrier::new(count + 1), Barrier::new(count + 1));
+        thread::scope(|scope| {
+            for _ in 0..count {
+                let (cell, held, last) = (&cell, &held, &last);
+                thread::Builder::new()
+                    .stack_size(64 << 10)
+                    .spawn_scoped(scope, move || {
+                        let guard = flavor.read();
+                        let value = cell.load(&guard);
+                        assert_eq!(value.check(), 0);
+                        held.wait();
+                        last.wait();
+                        // The first value still, whatever was stored meanwhile.
+                        assert_eq!(value.check(), 0);
+                        drop(guard);
+                    })
+                    .expect("a thread");
+            }
+            held.wait();
+            cell.replace(Value::new(1, &dropped));
+            let cookie = flavor.start_poll();
+            assert_eq!(
+                flavor.synchronize_timeout(SHORT),
+                Err(Timeout::ReadersRemain)
+            );
+            assert!(!flavor.poll(&cookie), "{count} threads are inside");
+            assert_eq!(dropped.load(Ordering::SeqCst), 0);
+            last.wait();
+        });
+        flavor.synchronize();
+        flavor.drain();
+        assert_eq!(dropped.load(Ordering::SeqCst), 1);
+        count
     }
 
     /// Nothing is freed, everything says so, readers go on.
