@@ -8,6 +8,9 @@ use hp::{Atomic, Domain, Guard, HazardPointer, Unlinked};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
 use std::time::Duration;
 
 /// One operation. Numbers choose among what there is at that moment.
@@ -337,23 +340,148 @@ impl Machine {
     }
 }
 
-#[test]
-fn any_sequence_agrees_with_the_model() {
+/// Threads that take turns: each performs an operation while the others stand
+/// still, so that the sequential model holds, and what one made another ends.
+struct Crew {
+    members: Vec<Member>,
+    answer: mpsc::Sender<Answer>,
+    answers: mpsc::Receiver<Answer>,
+}
+
+struct Member {
+    work: mpsc::Sender<(Machine, Op)>,
+    thread: thread::JoinHandle<()>,
+}
+
+type Answer = (Machine, Result<(), TestCaseError>);
+
+impl Crew {
+    /// Each on a CPU of its own as far as there are any.
+    fn new(size: usize) -> Self {
+        let (answer, answers) = mpsc::channel();
+        let members = (0..size).map(|n| member(n, answer.clone())).collect();
+        Self {
+            members,
+            answer,
+            answers,
+        }
+    }
+
+    fn step(&self, n: usize, machine: Machine, op: Op) -> Answer {
+        self.members[n].work.send((machine, op)).expect("a member");
+        self.answers.recv().expect("this holds a sender itself")
+    }
+
+    /// Another thread takes the place of member `n`, on another CPU; `n`'s ends.
+    fn replace(&mut self, n: usize) {
+        let new = member(n + 1, self.answer.clone());
+        end(std::mem::replace(&mut self.members[n], new));
+    }
+}
+
+fn member(n: usize, answer: mpsc::Sender<Answer>) -> Member {
+    let (work, orders) = mpsc::channel::<(Machine, Op)>();
+    let thread = thread::spawn(move || {
+        settle(n);
+        for (mut machine, op) in orders {
+            let result = panic::catch_unwind(AssertUnwindSafe(|| machine.step(op)))
+                .unwrap_or_else(|_| Err(TestCaseError::fail("a panic, see above")));
+            answer.send((machine, result)).expect("the crew listens");
+        }
+    });
+    Member { work, thread }
+}
+
+/// Waits for the thread, with its thread-locals.
+fn end(member: Member) {
+    drop(member.work);
+    member.thread.join().expect("a member ends");
+}
+
+/// Binds the calling thread to the `n`th of the CPUs that it may use.
+fn settle(n: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    // SAFETY: a CPU set is plain bits; the calls fill and read one of this size.
+    unsafe {
+        let size = size_of::<libc::cpu_set_t>();
+        let mut allowed: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size, &raw mut allowed) == 0 {
+            let cpus: Vec<_> = (0..libc::CPU_SETSIZE as usize)
+                .filter(|&cpu| libc::CPU_ISSET(cpu, &allowed))
+                .collect();
+            let mut one: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(cpus[n % cpus.len()], &mut one);
+            libc::sched_setaffinity(0, size, &raw const one);
+        }
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = n;
+}
+
+/// How many sequences, and of which seed: the same in every run, or what
+/// `PROPTEST_CASES` and `HP_MODEL_SEED` (a number) ask for.
+fn runner(cases: u32) -> TestRunner {
+    let asked = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+    let cases = asked("PROPTEST_CASES").map_or(cases, |text| text.parse().expect("a number"));
+    let seed: u64 = asked("HP_MODEL_SEED").map_or(0, |text| text.parse().expect("a number"));
+    println!("{cases} sequences, HP_MODEL_SEED={seed}");
     let config = Config {
-        cases: if cfg!(miri) { 2 } else { 400 },
+        cases,
         failure_persistence: None,
         ..Config::default()
     };
-    // The same sequences in every run.
-    let mut runner =
-        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+/// One test at a time: what one leaves to the global domain another would free,
+/// between two looks of the first.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[test]
+fn any_sequence_agrees_with_the_model() {
+    let _one = alone();
     let length = if cfg!(miri) { 15 } else { 150 };
-    runner
+    runner(if cfg!(miri) { 2 } else { 400 })
         .run(&proptest::collection::vec(op(), 0..length), |ops| {
             let mut machine = Machine::new();
             for op in ops {
                 machine.step(op)?;
             }
+            machine.finish()
+        })
+        .unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// The same, each operation by one of three threads, which may end (`None`) and
+/// be followed by a fresh one: guards, hazard pointers and what waits pass from
+/// thread to thread and from CPU to CPU, and outlive whoever made them.
+#[test]
+fn any_sequence_over_threads_agrees_with_the_model() {
+    const CREW: usize = 3;
+    let _one = alone();
+    let length = if cfg!(miri) { 15 } else { 120 };
+    let order = (0..CREW, proptest::option::weighted(0.95, op()));
+    runner(if cfg!(miri) { 2 } else { 300 })
+        .run(&proptest::collection::vec(order, 0..length), |orders| {
+            let mut crew = Crew::new(CREW);
+            let mut machine = Machine::new();
+            let mut result = Ok(());
+            for (n, op) in orders {
+                match op {
+                    Some(op) => (machine, result) = crew.step(n, machine, op),
+                    None => crew.replace(n),
+                }
+                if result.is_err() {
+                    break;
+                }
+            }
+            crew.members.into_iter().for_each(end);
+            result?;
             machine.finish()
         })
         .unwrap_or_else(|failure| panic!("{failure}"));
