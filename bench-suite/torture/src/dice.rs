@@ -1,4 +1,6 @@
 //! Pseudo-random choices that a seed repeats.
+//!
+//! Floor 3. Plain arithmetic.
 
 /// xorshift64*: a choice, not randomness.
 #[derive(Debug)]
