@@ -20,6 +20,7 @@
 //! | `whack` | whack_mmap_sem |
 //! | `futexhash` | perf bench futex hash |
 //! | `structures` | lock-free structures under each scheme |
+//! | `torture` | readers and writers that misbehave, and what nobody may see |
 //! | `model` | predictions of contention, beside the published numbers |
 
 mod baseline;
@@ -49,6 +50,8 @@ mod rwsem;
 mod schbench;
 mod schemes;
 mod structures;
+#[cfg(target_os = "linux")]
+mod torture;
 mod trouble;
 #[cfg(target_os = "linux")]
 mod whack;
@@ -107,6 +110,8 @@ fn start() -> Result<(), Trouble> {
         }) => rcuscale::command(ask, options),
         #[cfg(target_os = "linux")]
         Some(Command::Whack(ask)) => whack::command(ask, options),
+        #[cfg(target_os = "linux")]
+        Some(Command::Torture(ask)) => torture::command(ask, options),
         #[cfg(target_os = "linux")]
         Some(Command::Inversion(ask)) => rwsem::inversion::command(ask, options),
         #[cfg(target_os = "linux")]

@@ -11,7 +11,6 @@ pub mod arguments;
 pub mod checkpoint;
 pub mod child;
 pub mod counting;
-pub mod dice;
 #[cfg(target_os = "linux")]
 pub mod fork;
 #[cfg(target_os = "linux")]
@@ -20,14 +19,10 @@ pub mod machine;
 pub mod rcu_signals;
 pub mod rcu_smoke;
 #[cfg(target_os = "linux")]
-pub mod rcu_torture;
-#[cfg(target_os = "linux")]
 pub mod seccomp;
 #[cfg(target_os = "linux")]
 pub mod signals;
 pub mod smoke;
-#[cfg(target_os = "linux")]
-pub mod torture;
 
 /// The chapters whose code uses more than one crate, and must compile and run.
 #[cfg(doctest)]

@@ -100,6 +100,9 @@ pub(crate) enum Command {
     /// A priority inversion on purpose: how long an urgent thread waits for each lock (needs real-time priorities)
     #[cfg(target_os = "linux")]
     Inversion(crate::rwsem::inversion::Ask),
+    /// Readers and writers that misbehave in eight ways: does anybody see what nobody may have any more?
+    #[cfg(target_os = "linux")]
+    Torture(crate::torture::Ask),
     /// perf bench futex hash: calls that find their word changed, over numbers of hash buckets
     #[cfg(target_os = "linux")]
     FutexHash(crate::futexhash::Ask),
@@ -179,6 +182,7 @@ impl Command {
             | Command::Rcuscale(_)
             | Command::Whack(_)
             | Command::Inversion(_)
+            | Command::Torture(_)
             | Command::FutexHash(_) => return None,
             Command::Machine(_) | Command::Baselines | Command::Overhead => return None,
             Command::Capabilities

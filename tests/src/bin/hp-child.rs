@@ -1,4 +1,4 @@
-//! The program that the environment, signal and torture tests run.
+//! The program that the environment and signal tests run.
 //!
 //! Usage: `hp-child COMMAND [KEY=VALUE …]`. Prints one `SUMMARY` line.
 
@@ -12,7 +12,7 @@ mod linux {
     use std::time::Duration;
     use tests::arguments::Arguments;
     use tests::seccomp::{Answer, install};
-    use tests::{counting, machine, signals, smoke, torture};
+    use tests::{counting, machine, signals, smoke};
 
     #[global_allocator]
     static ALLOCATOR: counting::Counting = counting::Counting;
@@ -31,7 +31,6 @@ mod linux {
             #[cfg(target_arch = "x86_64")]
             "restored" => restored(),
             "crowd" => crowd(&arguments),
-            "torture" => torture_by(&arguments),
             "signals" => signals_by(&arguments),
             "atexit" => at_exit(),
             "fork-early" => fork_early(),
@@ -231,25 +230,6 @@ mod linux {
             "SUMMARY crowd {} threads={count} retired={} result=ok",
             smoke::describe(Domain::global()),
             stats.retired - before.retired,
-        );
-    }
-
-    fn torture_by(arguments: &Arguments) {
-        let plan = torture::Plan {
-            readers: arguments.number("readers", 6) as usize,
-            time: Duration::from_millis(arguments.number("ms", 1000)),
-            seed: arguments.number("seed", 1),
-            churn: arguments.text("churn") == "yes",
-            shuffle: arguments.text("shuffle") == "yes",
-            wait: arguments.text("wait") != "no",
-        };
-        let report = torture::run(plan);
-        let good = report.too_old() == 0 && report.unstamped == 0;
-        println!(
-            "SUMMARY torture {} seed={} {report} result={}",
-            smoke::describe(Domain::global()),
-            plan.seed,
-            if good { "ok" } else { "failed" }
         );
     }
 

@@ -228,6 +228,13 @@ static ALL: &[About] = &[
         HELD
     ),
     about!(
+        "broken-cookie",
+        "a grace period that began before the unlinking",
+        rcu::Of<&'static ::rcu_lite::Rcu, true>,
+        None,
+        HELD
+    ),
+    about!(
         "broken-leak",
         "some elements are forgotten",
         Control<LEAK>,

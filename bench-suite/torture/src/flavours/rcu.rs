@@ -152,8 +152,9 @@ impl ReadSide for QsbrRcu {
     }
 }
 
-/// See the module.
-pub(super) struct Of<R> {
+/// See the module. With `EARLY` it is broken: updates that wait for a cookie
+/// use one that was taken before the element was unlinked.
+pub(super) struct Of<R, const EARLY: bool = false> {
     world: &'static World,
     published: AtomicPtr<Element>,
     rcu: R,
@@ -168,7 +169,7 @@ impl Drop for Loan {
     }
 }
 
-impl<R: ReadSide> Of<R> {
+impl<R: ReadSide, const EARLY: bool> Of<R, EARLY> {
     /// What is published; called inside a section.
     fn element(&self) -> Option<&'static Element> {
         // SAFETY: elements are never freed (what is checked is the age).
@@ -183,7 +184,7 @@ impl<R: ReadSide> Of<R> {
     }
 }
 
-impl<R: ReadSide> Flavour for Of<R> {
+impl<R: ReadSide, const EARLY: bool> Flavour for Of<R, EARLY> {
     type Thread = R::Thread;
 
     const READS: &'static [&'static str] = R::READS;
@@ -241,6 +242,11 @@ impl<R: ReadSide> Flavour for Of<R> {
     }
 
     fn update(&self, new: &'static Element, how: usize) {
+        let early = EARLY.then(|| self.rcu.start_poll());
+        if EARLY {
+            // Others' grace periods come and go.
+            self.rcu.synchronize();
+        }
         let Some(old) = self.replace(ptr::from_ref(new).cast_mut()) else {
             return;
         };
@@ -249,12 +255,14 @@ impl<R: ReadSide> Flavour for Of<R> {
             1 => self.rcu.call(move || drop(loan)),
             5 => self.rcu.defer_drop(Box::new(loan)),
             2 => {
-                let cookie = self.rcu.start_poll();
+                let cookie = early.unwrap_or_else(|| self.rcu.start_poll());
                 while !self.rcu.poll(&cookie) {
                     thread::sleep(Duration::from_micros(50));
                 }
             }
-            3 => self.rcu.cond_synchronize(self.rcu.start_poll()),
+            3 => self
+                .rcu
+                .cond_synchronize(early.unwrap_or_else(|| self.rcu.start_poll())),
             4 => {
                 let limit = Duration::from_micros(300);
                 while self.rcu.synchronize_timeout(limit).is_err() {}
