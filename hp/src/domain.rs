@@ -6,9 +6,12 @@
 //! whatever domain that object is retired to. Domains and guards cannot be
 //! mixed up; a domain is only a bag with counters and a bound of its own.
 
+#[cfg(not(loom))]
 use crate::reclaim::Core;
 use crate::retired::{Retired, Run};
 use crate::slots::{Place, SLOTS};
+#[cfg(loom)]
+use crate::verify::Bag as Core;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::time::Duration;
@@ -16,7 +19,25 @@ use percpu::barrier::heavy;
 use percpu::wait::Backoff;
 use std::time::Instant;
 
+#[cfg(not(loom))]
 static GLOBAL_CORE: Core = Core::new(false);
+/// That of the execution.
+#[cfg(loom)]
+static GLOBAL_CORE: Modelled = Modelled;
+
+#[cfg(loom)]
+#[derive(Debug)]
+struct Modelled;
+
+#[cfg(loom)]
+impl core::ops::Deref for Modelled {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &crate::verify::statics().global
+    }
+}
+
 static GLOBAL: Domain = Domain {
     core: CoreRef::Global,
 };

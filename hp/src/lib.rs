@@ -115,8 +115,8 @@
 //! `haphazard`: no holder to keep, guards are owned, domains and guards cannot be
 //! mixed up. The README compares call by call.
 
-// loom builds leave out the safe level, and with it the callers of much of the
-// rest.
+// loom builds leave out the safe and the kernel level, and with them the callers
+// of much of the rest.
 #![cfg_attr(loom, allow(dead_code, unused_imports))]
 
 mod overflow;
@@ -146,28 +146,27 @@ mod book {
 }
 #[cfg(all(doctest, not(loom)))]
 mod compile_fail;
-#[cfg(not(loom))]
 mod domain;
 #[cfg(not(loom))]
 mod fork;
 #[cfg(not(loom))]
 mod guard;
-#[cfg(not(loom))]
 mod hazard;
 #[cfg(not(loom))]
 mod slot_array;
+pub mod sync;
 #[cfg(not(loom))]
 mod unlinked;
+#[cfg(loom)]
+pub mod verify;
 
 #[cfg(not(loom))]
 pub use atomic::{Atomic, CompareExchangeError};
-#[cfg(not(loom))]
 pub use domain::{Domain, Stats, TimedOut, scan, synchronize, synchronize_timeout};
 #[cfg(not(loom))]
 pub use fork::after_fork_in_child;
 #[cfg(not(loom))]
 pub use guard::Guard;
-#[cfg(not(loom))]
 pub use hazard::{HazardPointer, ProtectError};
 pub use percpu::barrier::{BarrierLost, Rung, light as light_barrier, rung};
 pub use ptr_eq::{hide, ptr_eq};

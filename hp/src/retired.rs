@@ -50,7 +50,10 @@ impl Retired {
                 if words::<T>() == 2 {
                     to.add(1).write(second);
                 }
+                #[cfg(not(loom))]
                 drop(Box::from_raw(object.assume_init()));
+                #[cfg(loom)]
+                crate::verify::bury(object.assume_init());
             }
         }
         const { assert!(words::<T>() <= 2, "pointers are one or two words") };

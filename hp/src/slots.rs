@@ -53,6 +53,23 @@ pub(crate) const ALL_BITS: usize = usize::MAX;
 #[cfg(not(loom))]
 pub(crate) static SLOTS: Slots = Slots::new();
 
+/// The slots of the execution.
+#[cfg(loom)]
+pub(crate) static SLOTS: Modelled = Modelled;
+
+#[cfg(loom)]
+#[derive(Debug)]
+pub(crate) struct Modelled;
+
+#[cfg(loom)]
+impl core::ops::Deref for Modelled {
+    type Target = Slots;
+
+    fn deref(&self) -> &Slots {
+        &crate::verify::statics().slots
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Slots {
     lines: Lines,

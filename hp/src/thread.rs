@@ -78,6 +78,14 @@ mod modelled {
 
     loom::thread_local! {
         static PASS: Cell<Nesting> = Cell::new(Nesting::NONE);
+        /// Not given back when the thread ends: the execution ends soon after.
+        static THREAD: Thread = Thread::new();
+    }
+
+    /// Runs `f` on the thread's handle. (The models of this crate have handles
+    /// of their own.)
+    pub(crate) fn with<R>(f: impl FnOnce(&Thread) -> R) -> R {
+        THREAD.with(f)
     }
 
     /// Models call `Thread::leave` themselves.
@@ -100,4 +108,4 @@ mod modelled {
 }
 
 #[cfg(loom)]
-pub(crate) use modelled::{arm_exit, nesting, set_nesting, token};
+pub(crate) use modelled::{arm_exit, nesting, set_nesting, token, with};

@@ -42,7 +42,8 @@ pub mod harness;
 
 use crate::barrier::{BarrierLost, Rung};
 use crate::section::Miss;
-use core::cell::Cell;
+use core::any::Any;
+use core::cell::{Cell, OnceCell};
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicUsize, Ordering, fence};
 
@@ -91,6 +92,12 @@ pub struct World {
     cpus: Vec<Mutex<()>>,
     mail: Vec<AtomicUsize>,
     steps: AtomicUsize,
+    /// What stands for the statics of the crate above. (Not loom's own statics:
+    /// whoever meets one later learns what its maker did before, which would
+    /// hide missing orderings.)
+    statics: OnceCell<Box<dyn Any>>,
+    /// No role is under way.
+    alone: Cell<bool>,
 }
 
 #[derive(Clone, Copy)]
@@ -115,6 +122,8 @@ impl World {
                 .collect(),
             mail: (0..threads).map(|_| AtomicUsize::new(0)).collect(),
             steps: AtomicUsize::new(0),
+            statics: OnceCell::new(),
+            alone: Cell::new(true),
         }
     }
 
@@ -132,12 +141,29 @@ impl World {
     }
 }
 
+/// Which thread of the model this is, and whether the roles are under way.
+pub fn place() -> (usize, bool) {
+    let (here, world) = here();
+    (here.me, !world.alone.get())
+}
+
 fn here() -> (Here, &'static World) {
     let here = HERE
         .with(Cell::get)
         .expect("the model's thread has not entered a world");
     // SAFETY: `enter`'s contract: the machine outlives the thread's calls.
     (here, unsafe { &*here.world })
+}
+
+/// What stands for a crate's statics in this execution; made by `make` when it
+/// is first asked for, which should be before threads are started.
+///
+/// # Panics
+///
+/// If it was asked for as another type before.
+pub fn statics<T: 'static>(make: impl FnOnce() -> T) -> &'static T {
+    let made = here().1.statics.get_or_init(|| Box::new(make()));
+    made.downcast_ref().expect("one type of statics")
 }
 
 /// The model's rung.

@@ -8,6 +8,7 @@
 use crate::retired::Retired;
 use crate::slot::{Held, RESERVED};
 use crate::slots::ALL_BITS;
+pub(crate) use crate::sync::Life;
 use core::ptr::NonNull;
 use percpu::sync::atomic::AtomicPtr;
 
@@ -57,55 +58,4 @@ impl Keeper for Process {
     fn retire(&self, node: Retired) {
         crate::Domain::global().retire(node);
     }
-}
-
-/// Whether a node is alive, for loom: reading a node and freeing it touch a
-/// cell, so that a race between them is reported. Nothing elsewhere.
-#[cfg(loom)]
-#[derive(Debug)]
-pub(crate) struct Life(percpu::sync::UnsafeCell<bool>);
-
-#[cfg(loom)]
-impl Life {
-    pub(crate) fn new() -> Self {
-        Self(percpu::sync::UnsafeCell::new(false))
-    }
-
-    /// Its maker has filled in the node.
-    pub(crate) fn begin(&self) {
-        // SAFETY: loom checks.
-        self.0.with_mut(|alive| unsafe { *alive = true });
-    }
-
-    /// Somebody uses the node. Called before an access and after it: loom
-    /// lets others run just before the access itself.
-    pub(crate) fn touch(&self) {
-        // SAFETY: loom checks.
-        assert!(self.0.with(|alive| unsafe { *alive }), "use after free");
-    }
-
-    /// The node is freed.
-    pub(crate) fn end(&self) {
-        self.touch();
-        // SAFETY: loom checks.
-        self.0.with_mut(|alive| unsafe { *alive = false });
-    }
-}
-
-/// See the other one.
-#[cfg(not(loom))]
-#[derive(Debug)]
-pub(crate) struct Life;
-
-#[cfg(not(loom))]
-impl Life {
-    pub(crate) const fn new() -> Self {
-        Self
-    }
-
-    #[inline(always)]
-    pub(crate) fn begin(&self) {}
-
-    #[inline(always)]
-    pub(crate) fn touch(&self) {}
 }

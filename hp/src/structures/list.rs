@@ -126,13 +126,11 @@ impl Link {
 
     #[cfg(loom)]
     pub(crate) fn new(order: usize) -> Self {
-        let link = Self {
+        Self {
             life: Life::new(),
             next: AtomicPtr::new(ptr::null_mut()),
             order: AtomicUsize::new(order),
-        };
-        link.life.begin();
-        link
+        }
     }
 
     #[inline(always)]

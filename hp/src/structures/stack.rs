@@ -46,13 +46,11 @@ pub(crate) struct Node<T> {
 
 impl<T> Node<T> {
     fn boxed(value: T) -> Box<Self> {
-        let node = Box::new(Self {
+        Box::new(Self {
             life: Life::new(),
             next: ptr::null_mut(),
             value: ManuallyDrop::new(value),
-        });
-        node.life.begin();
-        node
+        })
     }
 
     /// Frees the memory of one whose value has been moved out.

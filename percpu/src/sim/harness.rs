@@ -95,6 +95,18 @@ impl<S: 'static> Model<S> {
     }
 
     fn run(&'static self, rung: Rung, plans: &'static [Plan], bound: Option<usize>) {
+        self.run_prepared(rung, plans, bound, || ());
+    }
+
+    /// The same; `prepare` runs before `setup`, for a crate's statics
+    /// ([`statics`](super::statics)).
+    pub fn run_prepared(
+        &'static self,
+        rung: Rung,
+        plans: &'static [Plan],
+        bound: Option<usize>,
+        prepare: fn(),
+    ) {
         assert_unlimited();
         assert_eq!(
             plans.len(),
@@ -118,7 +130,7 @@ impl<S: 'static> Model<S> {
             builder.preemption_bound = bound;
             builder.check(move || {
                 *count.lock().unwrap() += 1;
-                self.once(rung, plans, &order);
+                self.once(rung, plans, &order, prepare);
             });
         }
         let iterations = *iterations.lock().unwrap();
@@ -132,18 +144,20 @@ impl<S: 'static> Model<S> {
             } else {
                 String::new()
             },
-            bound.map_or(String::new(), |n| format!("AT MOST {n} PREEMPTIONS")),
+            bound.map_or(String::new(), |n| format!("  AT MOST {n} PREEMPTIONS")),
         );
     }
 
     /// One execution. `order[0]` runs here, the others are spawned in order.
-    fn once(&'static self, rung: Rung, plans: &'static [Plan], order: &[usize]) {
+    fn once(&'static self, rung: Rung, plans: &'static [Plan], order: &[usize], prepare: fn()) {
         let world = World::new(rung, self.roles.len());
         world.enter(0, CPU0);
+        prepare();
         let shared = Arc::new(Shared {
             state: (self.setup)(),
             world,
         });
+        shared.world.alone.set(false);
         let start = |role: usize| {
             let shared = Arc::clone(&shared);
             move || {
@@ -159,6 +173,7 @@ impl<S: 'static> Model<S> {
         for thread in spawned {
             thread.join().unwrap();
         }
+        shared.world.alone.set(true);
         shared.world.enter(0, CPU0);
         (self.after)(&shared.state);
     }
