@@ -100,6 +100,11 @@ pub struct World {
     alone: Cell<bool>,
 }
 
+// SAFETY: loom runs one thread at a time, and all of them on one of the system's.
+unsafe impl Send for World {}
+// SAFETY: as above.
+unsafe impl Sync for World {}
+
 #[derive(Clone, Copy)]
 struct Here {
     world: *const World,
