@@ -6,6 +6,8 @@
 //! link in the list. One of the roles doubles the table first.
 //!
 //! Cannot show: more than one doubling.
+//!
+//! Rungs: one is enough, what walkers protect by is L16's subject, on all.
 
 use super::keeper::Words;
 use super::*;

@@ -7,6 +7,8 @@
 //!
 //! Cannot show: that the kernel's barrier is what `sim` says. The stress test
 //! runs on the real one.
+//!
+//! Rungs: each assertion says which.
 
 use crate::barrier::Rung;
 use crate::sim::{self, CPU0, World};

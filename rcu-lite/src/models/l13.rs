@@ -8,6 +8,8 @@
 //!
 //! Cannot show: the thread-local destructor and the `Drop` of `Rcu` themselves
 //! (statics and thread-locals are outside loom); the models do what they do.
+//!
+//! Rungs: all three where readers are involved; the end of a domain has no readers.
 
 use super::*;
 use crate::domain::Core;

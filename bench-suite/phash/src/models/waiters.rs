@@ -1,6 +1,8 @@
 //! Waits against wakes, and both against a replacement.
 //!
 //! What is proved and what not: see the folder's head.
+//!
+//! Rungs: one is enough, no barrier of `percpu` is involved.
 
 use super::*;
 use percpu::barrier::Rung;

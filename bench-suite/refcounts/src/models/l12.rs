@@ -8,6 +8,8 @@
 //!
 //! Cannot show: that the memory of the count outlives a put in progress. That is
 //! the caller's grace period; the state of a model lives long enough.
+//!
+//! Rungs: one is enough, no barrier of `percpu` is involved.
 
 use super::*;
 use crate::rcuref::RcuRef;

@@ -7,6 +7,8 @@
 //!
 //! Cannot show: that the restarting barrier does what `sim` says; the stress
 //! test runs on the real one.
+//!
+//! Rungs: all three, but where a model says which one it is about.
 
 use super::*;
 use crate::{Thread, percpu_ref::PercpuRef};

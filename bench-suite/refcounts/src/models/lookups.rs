@@ -4,6 +4,8 @@
 //! phase the lookup had loaded and however often the phase was turned before.
 //!
 //! Cannot show: that a wait ends while lookups keep coming.
+//!
+//! Rungs: all three, but where a model says which one it is about.
 
 use super::*;
 use crate::Thread;

@@ -4,6 +4,8 @@
 //! everybody's uses; a weak get on a dead count fails.
 //!
 //! Cannot show: overflow by racing threads; there are 2^30 steps to go.
+//!
+//! Rungs: one is enough, no barrier of `percpu` is involved.
 
 use super::*;
 use crate::plain::Plain;

@@ -5,6 +5,8 @@
 //! none; loads of nothing leave nothing that matters.
 //!
 //! Cannot show: 16 bits overflowing (a unit test holds 70 000 references).
+//!
+//! Rungs: one is enough, no barrier of `percpu` is involved.
 
 use super::*;
 use crate::split::{Loaded, Slot};

@@ -3,6 +3,10 @@
 //! Proves: exactly one is the last, and neither is taken for a put too many.
 //! (Linux looked at the count a second time until 2025, found it dead by the
 //! other's hand, and complained.)
+//!
+//! Cannot show: that the memory of the count outlives a put in progress; see `l12`.
+//!
+//! Rungs: one is enough, no barrier of `percpu` is involved.
 
 use super::*;
 use crate::rcuref::{Outcome, RcuRef};

@@ -5,6 +5,8 @@
 //! uses, and seen by whoever gets the next table; lines and lanes begin anew.
 //!
 //! Cannot show: more than two replacements in a row, nor that waits end.
+//!
+//! Rungs: all three, but where a model says which one it is about.
 
 use super::*;
 use crate::{Thread, futex_ref::FutexRef};

@@ -3,6 +3,11 @@
 //! Proves: no reader is inside beside the writer, whatever CPU it enters and leaves
 //! on, and also if it has to do without sections; the writer does not fall asleep
 //! behind the last reader.
+//!
+//! Rungs: all three; with sections also interrupted ones and ones that move.
+//!
+//! Cannot show: that the writer gets in while readers keep coming, and that the flag is
+//! cleared in the end: what loom checks has no "in the end".
 
 use super::*;
 use crate::futex::Os;

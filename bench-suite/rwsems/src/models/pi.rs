@@ -2,6 +2,11 @@
 //!
 //! Proves: what one owner did is seen by the next, by the fast path, by the
 //! kernel's, and across the two; no waiter is forgotten.
+//!
+//! Rungs: one is enough, no barrier of `percpu` is involved.
+//!
+//! Cannot show: priorities, and so nothing of inheritance: the simulated kernel hands the
+//! mutex on and boosts nobody. That is `tests/probe.rs`, on the real one.
 
 use super::*;
 use crate::futex::Os;

@@ -3,6 +3,10 @@
 //!
 //! Proves: no reader is inside beside the writer, also if it comes by the door;
 //! two readers in one seat's queue both get in.
+//!
+//! Rungs: one is enough, no barrier of `percpu` is involved.
+//!
+//! Cannot show: priorities, see `pi`.
 
 use super::*;
 use crate::futex::Os;

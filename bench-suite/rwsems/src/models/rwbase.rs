@@ -5,6 +5,8 @@
 //! behind the last reader; who waited for the mutex sees what the writer did.
 //!
 //! Cannot show: that a writer gets in while readers keep coming (it need not).
+//!
+//! Rungs: one is enough, no barrier of `percpu` is involved.
 
 use super::*;
 use crate::futex::Os;

@@ -5,6 +5,8 @@
 //! anybody from being woken; the handoff is not lost.
 //!
 //! Cannot show: who goes first.
+//!
+//! Rungs: one is enough, no barrier of `percpu` is involved.
 
 use super::*;
 use crate::futex::Os;
