@@ -368,15 +368,10 @@ impl Context {
 
     /// The last steps, the oldest first.
     pub(crate) fn steps(&self) -> Vec<(f64, &'static str)> {
-        let mut words: Vec<u64> = self
-            .ring
-            .iter()
-            .map(|word| word.load(Ordering::Relaxed))
+        let next = self.steps.load(Ordering::Relaxed) as usize;
+        (0..RING)
+            .map(|n| self.ring[(next + n) % RING].load(Ordering::Relaxed))
             .filter(|word| *word != 0)
-            .collect();
-        words.sort_unstable();
-        words
-            .into_iter()
             .map(|word| ((word >> 8) as f64 / 1e3, STEPS[(word & 0xFF) as usize - 1]))
             .collect()
     }
