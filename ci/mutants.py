@@ -40,7 +40,7 @@ from dataclasses import dataclass, field
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CRATES = ("percpu", "hp", "rcu-lite", "refcounts", "phash", "rwsems")
 FOLDERS = {name: f"bench-suite/{name}" for name in ("refcounts", "phash", "rwsems")}  # where the folder is not called like the crate
-LIMIT = 60  # seconds for the models of one mutant
+LIMIT = 150  # seconds for the models of one mutant
 
 REL, ACQ, AR, RLX = (
     "Ordering::Release",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Promela models of the grace periods of rcu-lite (rcu-lite/spin/*.pml), under
-# Spin: each correct variant must verify, each mutant must produce an error of the
+# The Promela models of hp's slots and of rcu-lite's grace periods (*/spin/*.pml),
+# under Spin: each correct variant must verify, each mutant must produce an error of the
 # expected kind. A mutant that survives means that the model, or its bounds, prove
 # nothing.
 #
@@ -15,7 +15,7 @@ if ! command -v spin >/dev/null || ! command -v gcc >/dev/null; then
         skip "packages cannot be installed: spin gcc libc6-dev"
 fi
 
-models=$PWD/rcu-lite/spin
+root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -31,7 +31,7 @@ verify() { # kind optimization switches file; prints the verifier's output
     fi
     rm -f pan* ./*.trail
     # shellcheck disable=SC2086
-    spin -a $3 "$models/$4.pml" && gcc "$2" -w $define -DMEMLIM=6000 pan.c -o pan &&
+    spin -a $3 "$root"/*/spin/"$4".pml && gcc "$2" -w $define -DMEMLIM=6000 pan.c -o pan &&
         nice ./pan "${search[@]}" -n -m2000000 -w22
 }
 
@@ -72,6 +72,29 @@ while read -r expected kind file switches; do
         $((took / 1000000)) $((took / 100000 % 10)) "$flag"
     ran=$((ran + 1))
 done <<'CASES'
+# Hazard slots: claims by sections, overflow, moves, scans; progress.
+ok      live   claims FOREVER READERS=1
+ok      live   claims FOREVER READERS=1 BOUND=2
+ok      safety claims
+ok      safety claims MOVE
+ok      safety claims MEMBARRIER
+ok      safety claims FENCE
+unsafe  safety claims NO_HEAVY
+unsafe  safety claims NO_RESTART
+unsafe  safety claims TORN
+unsafe  safety claims BLIND
+unsafe  safety claims NO_OWN
+unsafe  safety claims NO_RECHECK
+unsafe  safety claims EARLY
+unsafe  safety claims MOVE CLEAR_FIRST
+unsafe  safety claims MOVE OWN_FIRST
+unsafe  safety claims MEMBARRIER NO_HEAVY
+unsafe  safety claims MEMBARRIER NO_RECHECK
+unsafe  safety claims MEMBARRIER NO_OWN
+unsafe  safety claims FENCE NO_LIGHT
+unsafe  safety claims FENCE NO_RECHECK
+endless live   claims FOREVER READERS=1 UNBOUNDED
+
 # Per-CPU words, restartable sections. One reader for ever; two readers bounded.
 ok      live   sections FOREVER READERS=1 WRAP=2
 ok      safety sections
