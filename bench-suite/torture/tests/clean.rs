@@ -47,7 +47,7 @@ fn every_scheme_with_everything_on() {
         let report = run(
             about.name,
             Plan {
-                time: Duration::from_millis(1500),
+                time: Duration::from_secs(2),
                 ..Plan::default()
             },
         );
