@@ -2,7 +2,7 @@
 //! the quickest of some windows, the mean over the threads.
 //!
 //! ```text
-//! cargo run --release -p refcounts --example cost [THREADS…]
+//! cargo run --release -p refcounts --example refcounts_cost [THREADS…]
 //! ```
 
 use refcounts::futex_ref::FutexRef;
