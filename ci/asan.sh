@@ -22,6 +22,8 @@ export LSAN_OPTIONS="suppressions=$PWD/ci/lsan.supp:print_suppressions=0:${LSAN_
 # one), so now and then a child hangs inside the runtime, at the end of its next
 # thread: once in 180 runs, with the stack to show it. The same tests run without
 # it, and the forks beside threads that are parked run with it.
-cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp -p rcu-lite -p refcounts -p phash -p structures -p rwsems -p tests -p hp-plugin -p torture --features hp/structures \
+# (tests/plugin is left out: a shared library that is instrumented wants its host
+# to have the runtime, and does not load without.)
+cargo +"$NIGHTLY" test --no-fail-fast -p percpu -p hp -p rcu-lite -p refcounts -p phash -p structures -p rwsems -p tests -p torture --features hp/structures \
     --target "$HOST" --target-dir target-asan \
     -- --skip under_valgrind --skip report_47_forks_

@@ -28,9 +28,6 @@ fn host(order: &str, rung: &str) -> Outcome {
         .arg(library())
         .arg(order)
         .env("HP_BARRIER", rung)
-        // A leak checker cannot name what is unloaded, and what the crates keep
-        // for good is lost with each load.
-        .env("ASAN_OPTIONS", "detect_leaks=0")
         .output()
         .expect("the host starts");
     let text = format!(
