@@ -3,7 +3,8 @@
 //! Proves, on the stack's own code: each value comes out once or is still
 //! there; a node is never read after it was freed, by poppers, pushers and
 //! those who take all; who pops a value sees what its pusher wrote into it. On
-//! all rungs.
+//! all rungs; three roles on the rseq rung, as a search of at most two
+//! preemptions.
 //!
 //! Cannot show: an address that comes back (nodes' memory is kept, so that
 //! reading a freed one is found instead, which comes before any ABA).

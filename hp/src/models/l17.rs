@@ -5,9 +5,11 @@
 //! wait for it; the array is allocated once; who finds a bucket open finds its
 //! link in the list. One of the roles doubles the table first.
 //!
-//! Cannot show: more than one doubling.
+//! Cannot show: more than one doubling, and that one in a search of at most two
+//! preemptions.
 //!
-//! Rungs: one is enough, what walkers protect by is L16's subject, on all.
+//! Rungs: the rseq rung; what walkers protect by is the subject of L16, whose
+//! smallest models run on all.
 
 use super::keeper::Words;
 use super::*;

@@ -3,9 +3,9 @@
 //! Proves: a protection in the first slot of a record that was linked just
 //! now, or of a pool record that was never used before, is seen by a scan whose
 //! heavy barrier came after it; a scan that meets a record while it is being
-//! linked sees it initialised. On the membarrier rung (whose light barrier
-//! orders least) and the rseq rung. A shared record beyond the pool is linked
-//! with its first slot taken. (First use of a line: `percpu`'s `models::l3`.)
+//! linked sees it initialised. A shared record beyond the pool is linked with
+//! its first slot taken. Protections against scans on all rungs; walks and
+//! links, which know no barrier, on the membarrier rung. (First use of a line: `percpu`'s `models::l3`.)
 //!
 //! Cannot show: that the Release of `pool_used` matters by itself; the barrier
 //! of the protection that follows orders it (`UNKILLABLE` in `ci/mutants.py`).

@@ -5,9 +5,9 @@
 //! that slot taken, and goes on to a shared one.
 //!
 //! Proves: the new owner sees every slot that the old one filled, so it never
-//! overwrites a protection; two threads never own one record. On the
-//! membarrier and rseq rungs; with a scan at the same time as a search of at
-//! most two preemptions.
+//! overwrites a protection; two threads never own one record. A guard
+//! that is kept, on all rungs; the rest on the membarrier rung, with a scan at
+//! the same time as a search of at most two preemptions.
 //!
 //! Cannot show: that thread exit runs `leave` (thread-local destructors are
 //! outside loom; tests of the real build show it). There is no free list and

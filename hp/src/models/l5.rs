@@ -4,7 +4,7 @@
 //! line to a record protects throughout, whatever of the two a scan in
 //! progress has already passed, because the new place is filled before the
 //! old one is cleared, and lines are scanned before records; so does a clone
-//! whose original is dropped. On the portable rungs: clones of an overflow
+//! whose original is dropped. On the membarrier rung: clones of an overflow
 //! guard share its slot, and the last one that goes frees it, after what the
 //! others did.
 //!

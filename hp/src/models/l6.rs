@@ -12,8 +12,10 @@
 //! that yields is not scheduled for ever); more than one shard; a count that
 //! overflows. Whole drains against whole passes, and two waits with a pass, are
 //! searches of at most four and three preemptions; drains against a pass in
-//! flight, and a flight's join against a wait, are explored wholly. Everything runs without readers but the one model that has one,
-//! so the rung hardly matters; the membarrier rung has the fewest steps.
+//! flight, and a flight's join against a wait, are explored wholly.
+//!
+//! Rungs: membarrier, which has the fewest steps; without readers the rung
+//! hardly matters. The two models with a protection run on the rseq rung.
 
 use super::*;
 use crate::pass::{Flight, Joined};

@@ -3,7 +3,8 @@
 //! Proves: what a domain still holds when it goes is handed to another one
 //! complete, what is protected outlives its guard and not longer than the next
 //! drain, and the other domain's passes meanwhile neither free it too early
-//! nor twice. On the rseq and membarrier rungs. (Records and lines belong to
+//! nor twice. With the guard alone on all rungs, with a
+//! pass at the same time on the rseq rung. (Records and lines belong to
 //! the process; no scan can meet one that is gone.)
 //!
 //! Cannot show: the `Drop` of `Domain` itself (safe level, not built under

@@ -13,7 +13,8 @@
 //! Cannot show: that the assembly and the system call keep what `sim` says of
 //! them; counters that wrap (tests on the real build); that a grace period ends
 //! while new readers keep coming (Spin). Models with three roles poll instead
-//! of waiting, which looks as often and ends by itself.
+//! of waiting, which looks as often and ends by itself; one of them is a search
+//! of at most two preemptions.
 
 use super::*;
 use core::cell::Cell;

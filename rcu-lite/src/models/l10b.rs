@@ -1,13 +1,17 @@
 //! L10b: records of threads against a grace period.
 //!
-//! Proves, for the per-thread flavour on the membarrier and fence rungs (which
-//! is all it knows): nothing is freed that a reader reached, with one section,
+//! Proves, for the per-thread flavour: nothing is freed that a reader reached, with one section,
 //! with nested ones, with a section that follows another, and with a thread's
 //! first section, whose record is pushed while the list is read; a record that
 //! is given back, or left to a guard, serves the next thread as a fresh one
 //! and never two at a time. For the quiescent-state flavour: the same for
 //! going online and offline, for announcing, and for handles on top of each
 //! other, against a grace period that interrupts nobody.
+//!
+//! Rungs: membarrier and fence, which is all that the flavour knows, for its
+//! sections; membarrier for records that change hands, and for the
+//! quiescent-state flavour, whose fences are its own. Models with three roles
+//! are searches of at most two or three preemptions.
 //!
 //! Cannot show: that a thread's end runs the destructor which gives the record
 //! back (thread-locals are outside loom; tests of the real build show it);

@@ -4,9 +4,9 @@
 //! grace period that it waited for: itself, another thread that was first, a
 //! leader that gave up in the middle, or one that came after it; and a poll
 //! that says yes is as good as a wait. Mostly on the membarrier rung, whose
-//! light barrier gives nothing but what the pair promises, and once on the
-//! others. Models with three roles are searches of a few preemptions where
-//! their line says so.
+//! light barrier gives nothing but what the pair promises; some of two roles on
+//! the fence rung too, and a counted reader on the rseq rung. Models with three
+//! roles are searches of at most two or three preemptions.
 //!
 //! Cannot show: that waiting ends (Spin); a leader that vanishes in a fork
 //! (tests on the real build); more than two synchronizers.

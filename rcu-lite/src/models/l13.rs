@@ -9,7 +9,9 @@
 //! Cannot show: the thread-local destructor and the `Drop` of `Rcu` themselves
 //! (statics and thread-locals are outside loom); the models do what they do.
 //!
-//! Rungs: all three where readers are involved; the end of a domain has no readers.
+//! Rungs: all three for a reader that leaves as the domain ends; membarrier for
+//! the rest. A thread that exits as another begins, with a pass, is a search of
+//! at most three preemptions.
 
 use super::*;
 use crate::domain::Core;

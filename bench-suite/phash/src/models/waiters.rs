@@ -2,6 +2,8 @@
 //!
 //! What is proved and what not: see the folder's head.
 //!
+//! With a replacement, searches of at most two preemptions.
+//!
 //! Rungs: one is enough, no barrier of `percpu` is involved.
 
 use super::*;

@@ -3,7 +3,7 @@
 //! Proves (I2): after the last user has scanned and interrupted whom it found,
 //! no CPU has the object, and all uses came before the freeing: also where the
 //! scan finds a slot that was cleared, or holds another object by then. The
-//! same for both kinds of fences, on every rung.
+//! same with the barriers, on every rung, and with a fence on both sides.
 //!
 //! Cannot show: what the fences are for. The order that the scan needs comes
 //! by the count of users, so no model fails without them; see `lazy_slots`.

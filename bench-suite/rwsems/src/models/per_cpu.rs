@@ -4,7 +4,8 @@
 //! on, and also if it has to do without sections; the writer does not fall asleep
 //! behind the last reader.
 //!
-//! Rungs: all three; with sections also interrupted ones and ones that move.
+//! Rungs: all three; with sections also interrupted ones and ones that move. Two
+//! readers and a writer on the rseq rung, as a search of at most two preemptions.
 //!
 //! Cannot show: that the writer gets in while readers keep coming, and that the flag is
 //! cleared in the end: what loom checks has no "in the end".

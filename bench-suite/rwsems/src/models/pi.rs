@@ -3,6 +3,8 @@
 //! Proves: what one owner did is seen by the next, by the fast path, by the
 //! kernel's, and across the two; no waiter is forgotten.
 //!
+//! Three owners are a search of at most three preemptions.
+//!
 //! Rungs: one is enough, no barrier of `percpu` is involved.
 //!
 //! Cannot show: priorities, and so nothing of inheritance: the simulated kernel hands the

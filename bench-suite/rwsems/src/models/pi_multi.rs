@@ -4,6 +4,8 @@
 //! Proves: no reader is inside beside the writer, also if it comes by the door;
 //! two readers in one seat's queue both get in.
 //!
+//! Two seats are a search of at most four preemptions.
+//!
 //! Rungs: one is enough, no barrier of `percpu` is involved.
 //!
 //! Cannot show: priorities, see `pi`.

@@ -6,6 +6,8 @@
 //!
 //! Cannot show: that a writer gets in while readers keep coming (it need not).
 //!
+//! Three roles are searches of at most two preemptions, attempts of three.
+//!
 //! Rungs: one is enough, no barrier of `percpu` is involved.
 
 use super::*;

@@ -6,6 +6,8 @@
 //!
 //! Cannot show: who goes first.
 //!
+//! Three roles are searches of at most three preemptions, attempts of four.
+//!
 //! Rungs: one is enough, no barrier of `percpu` is involved.
 
 use super::*;
